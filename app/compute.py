@@ -202,7 +202,9 @@ directions = cached(16)(pane_maps.Directions.of)
 
 
 def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
-    return () if pane in (pane_maps.OWN, "absolute") else anchors
+    if pane in (pane_maps.OWN, "absolute"):
+        return ()
+    return anchors
 
 
 def _pca_key(
@@ -269,7 +271,8 @@ def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
 
 
 def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
-    n, n_scored = len(pair), n_held_out(pair, *anchors)
+    n = len(pair)
+    n_scored = n_held_out(pair, *anchors)
     if isinstance(pair.ids, GuessedIds):
         return (
             f"Link found these {n:,} pairs. Only confirmed pairs are scored. Confirm at least"
@@ -304,17 +307,24 @@ def live_scores(
     The scores relative to anchors and whitened are computed in one pass. If the page shows only this
     representation, set `alone` to compute only this one.
     """
-    k, anchors = scored_neighbours(pair, anchors, k, convention), needed_anchors(pane, anchors)
-    spec = spec if pane in _TOGETHER else ProjectionSpec()  # other representations do not use the projection
+    k = scored_neighbours(pair, anchors, k, convention)
+    anchors = needed_anchors(pane, anchors)
+    # other representations do not use the projection
+    if pane not in _TOGETHER:
+        spec = ProjectionSpec()
     metrics = tuple(comparison.metrics_of_a_pair())
     lock, scores = kept_scores(pair, anchors, spec, k, convention, metrics)
     with lock:
         if pane not in scores:
-            forms = _TOGETHER if pane in _TOGETHER and not alone else (pane,)
+            if pane in _TOGETHER and not alone:
+                forms = _TOGETHER
+            else:
+                forms = (pane,)
             settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "metrics": metrics}
             if n_held_out(pair, anchors) <= DIFFERENCE_ROWS:
                 settings["keep"] = _passes(pair, anchors, spec, k, convention).__setitem__
-            missing, labels = [form for form in forms if form not in scores], comparison.class_labels(pair)
+            missing = [form for form in forms if form not in scores]
+            labels = comparison.class_labels(pair)
             scores.update(score_forms(pair, missing, anchors, spec, labels=labels, **settings))
         return scores[pane]
 
@@ -351,7 +361,8 @@ def score_differences(
     at most `DIFFERENCE_ROWS`."""
     both = tuple(dict.fromkeys((*now, *before)))
     sample = comparison.sample_pair(pair, both, DIFFERENCE_ROWS)
-    k, kept = scored_neighbours(sample, both, k, convention), {}
+    k = scored_neighbours(sample, both, k, convention)
+    kept = {}
     if sample is pair:
         passes = {anchors: _passes(pair, anchors, spec, k, convention).get(pane) for anchors in (before, now)}
         kept = {anchors: passed for anchors, passed in passes.items() if passed}
@@ -361,11 +372,15 @@ def score_differences(
 
 
 def _drawn_anchors(workspace: Workspace) -> tuple[str, ...]:
-    return workspace.anchors if workspace.view.show_anchors and not workspace.view.everything else ()
+    if workspace.view.show_anchors and not workspace.view.everything:
+        return workspace.anchors
+    return ()
 
 
 def _tables(color_by: str, workspace: Workspace) -> tuple[tuple[SpaceSpec, Stamps], ...]:
-    ends = (workspace.source, workspace.target) if color_by.startswith(COLUMN) else ()
+    ends = ()
+    if color_by.startswith(COLUMN):
+        ends = (workspace.source, workspace.target)
     return tuple((end, table_stamp(end)) for end in ends)
 
 
@@ -421,7 +436,9 @@ def table_stamp(spec: SpaceSpec) -> Stamps:
 
 
 def colors_of(workspace: Workspace, pair: Match) -> list[str]:
-    labels = ["labels"] if pair.source.labels is not None else []
+    labels = []
+    if pair.source.labels is not None:
+        labels = ["labels"]
     tables = (f"{COLUMN}{name}" for name in table_columns(workspace))
     return ["pivots", *labels, *columns.columns_of(pair), *tables]
 
@@ -429,7 +446,8 @@ def colors_of(workspace: Workspace, pair: Match) -> list[str]:
 def table_columns(workspace: Workspace) -> list[str]:
     """The columns in the tables of both spaces, each name once. Returns [] if a table cannot be read now."""
     names: list[str] = []
-    source, target = workspace.source, workspace.target
+    source = workspace.source
+    target = workspace.target
     # Read the table of metadata once if both spaces name the same one, because opening it takes seconds.
     same = source.option("metadata") and source.options == target.options
     for end in (source,) if same else (source, target):
@@ -442,7 +460,9 @@ def table_columns(workspace: Workspace) -> list[str]:
 
 def rows_table(pair: Match, workspace: Workspace, rows: np.ndarray, items: Any = None) -> pd.DataFrame:
     """A table of rows (m,) with their texts and everything that is known about them."""
-    texts = items.texts if items is not None and items.has_texts else None
+    texts = None
+    if items is not None and items.has_texts:
+        texts = items.texts
     return columns.rows_table(pair, rows, table_columns(workspace), cells(workspace), texts)
 
 
@@ -469,7 +489,8 @@ def filtered_pair(pair: Match, workspace: Workspace) -> Match:
     met = passing(workspace_facets(pair, workspace), workspace.look.filter, len(pair))
     anchors = np.zeros(len(pair), dtype=bool)
     anchors[pair.source.rows(workspace.anchors)] = True
-    rows, outside = np.flatnonzero(met | anchors), pair.ids[anchors & ~met].tolist()
+    rows = np.flatnonzero(met | anchors)
+    outside = pair.ids[anchors & ~met].tolist()
     ends = (space.take(rows) for space in (pair.source, pair.target))
     source, target = (space.with_columns(ids=mark_unscored(space.ids, outside)) for space in ends)
     return replace(pair, source=source, target=target)

@@ -40,7 +40,9 @@ _FAILED = "relscope.failed-exports"
 
 
 def theme() -> Theme:
-    return DARK if st.context.theme.type == "dark" else LIGHT
+    if st.context.theme.type == "dark":
+        return DARK
+    return LIGHT
 
 
 def chart(
@@ -150,7 +152,10 @@ def _export_bytes(failed: dict[str, str], label: str, make: Callable[[], bytes])
     try:
         return make()
     except Exception as error:
-        failed[label] = str(error) if isinstance(error, SpaceError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, SpaceError):
+            failed[label] = str(error)
+        else:
+            failed[label] = f"{type(error).__name__}: {error}"
         raise
 
 

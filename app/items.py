@@ -39,7 +39,9 @@ MOST_PIXELS = 5000 * SIDE * SIDE
 MOST_SECONDS = 12.0  # seconds; a sheet that takes longer to make, such as one of photographs, is left out
 LONGEST = 240  # maximum number of characters of a sentence on hover, about three lines
 TABLE_PICTURES = 500  # maximum number of rows with a picture in a table
-ROW_HEIGHT, PICTURE = 40, 64  # pixels: height of a table's row; side of its picture
+# pixels: height of a table's row; side of its picture
+ROW_HEIGHT = 40
+PICTURE = 64
 _AT_ONCE = 16  # maximum number of pictures in memory at once
 _SENTENCE = 90  # maximum number of characters of a sentence in a cell
 _STYLE = Path(__file__).parents[1] / "assets" / "rows.css"
@@ -50,7 +52,8 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
     takes too long."""
     from PIL import Image, ImageOps
 
-    pictures, started = iter(pictures), time.perf_counter()
+    pictures = iter(pictures)
+    started = time.perf_counter()
     first = list(islice(pictures, min(n, _AT_ONCE)))
     side = max((max(picture.size) for picture in first), default=SIDE)
     crisp = side <= CRISP
@@ -64,13 +67,15 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
     for number, picture in enumerate(map(_opaque, chain(first, pictures))):
         if max(picture.size) > side or not crisp:
             picture = ImageOps.contain(picture, (side, side), Image.Resampling.LANCZOS)
-        x, y = number % columns * side, number // columns * side
+        x = number % columns * side
+        y = number // columns * side
         sheet.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2))
         seconds = time.perf_counter() - started
         # Wait before estimating how long a sheet takes, because the first pictures of a file take longest.
         if seconds > 0.5 and number and number % _AT_ONCE == 0 and seconds * n > MOST_SECONDS * number:
             return None
-    content, kind = io.BytesIO(), "PNG" if crisp else "JPEG"
+    content = io.BytesIO()
+    kind = "PNG" if crisp else "JPEG"
     sheet.save(content, kind, **({"compress_level": 4} if crisp else {"quality": 85}))
     return Sheet(content.getvalue(), f"image/{kind.lower()}", side, columns, lines, np.arange(n))
 
@@ -129,7 +134,8 @@ class Items:
         self.problem = problem
         self._texts = [_Column(dataset) for dataset in datasets if dataset.kind == "texts"]
         self._pictures = next((_Column(dataset) for dataset in datasets if dataset.kind == "images"), None)
-        self.has_texts, self.has_pictures = bool(self._texts), self._pictures is not None
+        self.has_texts = bool(self._texts)
+        self.has_pictures = self._pictures is not None
         # Single pictures are cached, so adding an anchor reads one picture instead of hundreds.
         self.picture = lru_cache(maxsize=4096)(self._picture)
 
@@ -142,7 +148,9 @@ class Items:
     def _picture(self, identifier: str, size: int) -> str:
         """The picture as a data URI; its longer side has `size` pixels. Returns "" if the picture cannot be
         read."""
-        row = int(self._pictures.rows([identifier])[0]) if self._pictures else -1
+        row = -1
+        if self._pictures:
+            row = int(self._pictures.rows([identifier])[0])
         if row < 0:
             return ""
         try:
@@ -153,15 +161,23 @@ class Items:
 
     def pictures(self, ids: Sequence[str], size: int) -> list[str]:
         """The `_picture` of each id. They are read in the order of the dataset, which is faster."""
-        order = np.argsort(self._pictures.rows(ids)) if self._pictures else range(len(ids))
+        if self._pictures:
+            order = np.argsort(self._pictures.rows(ids))
+        else:
+            order = range(len(ids))
         pictures = {ids[i]: self.picture(ids[i], size) for i in order}
         return [pictures[identifier] for identifier in ids]
 
     def find(self, pair: Match, query: str) -> tuple[str, ...]:
         """Ids whose text contains the query, or whose label or id equals it. Case does not matter."""
         wanted = " ".join(query.casefold().split())
-        labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
-        rows = zip(pair.ids, labels, self.texts(pair.ids), strict=True) if wanted else ()
+        if pair.source.labels is not None:
+            labels = pair.source.labels
+        else:
+            labels = [""] * len(pair)
+        rows = ()
+        if wanted:
+            rows = zip(pair.ids, labels, self.texts(pair.ids), strict=True)
         return tuple(
             identifier
             for identifier, label, text in rows
@@ -198,25 +214,34 @@ def _stamp(spec: DatasetSpec | SpaceSpec) -> Hashable:
         path = dataset_place(spec)
     except SpaceError as error:
         return str(error)
-    return path.stat().st_mtime_ns if path and path.exists() else None
+    if path and path.exists():
+        return path.stat().st_mtime_ns
+    return None
 
 
 @compute.cached(8, "Reading the dataset …", key=lambda specs: (specs, tuple(map(_stamp, specs))))
 def _items(specs: tuple[DatasetSpec | SpaceSpec, ...]) -> Items | None:
-    datasets, problem = [], ""
+    datasets = []
+    problem = ""
     for spec in specs:
         try:
             of_rows = isinstance(spec, SpaceSpec)
-            datasets += row_items(spec, compute.load_space(spec)) if of_rows else [load_dataset(spec)]
+            if of_rows:
+                datasets += row_items(spec, compute.load_space(spec))
+            else:
+                datasets += [load_dataset(spec)]
         except SpaceError as error:  # vectors can be explored without texts and pictures
             problem = str(error)
-    return Items(datasets, problem) if datasets or problem else None
+    if datasets or problem:
+        return Items(datasets, problem)
+    return None
 
 
 def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A copy of a table with pictures or sentences before its column "id", and the arguments for
     `st.dataframe`."""
-    items, look = items_of(workspace), {"column_config": {}}
+    items = items_of(workspace)
+    look = {"column_config": {}}
     if items is not None and items.has_texts:
         table = table.assign(text=items.texts(list(table["id"])))
         look["column_config"]["text"] = st.column_config.TextColumn(width="large")
@@ -235,14 +260,19 @@ def hover_columns(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Two arrays with an entry for each drawn row: its text, and a note with its count (and its label if
     `label`). None instead of an array without content."""
-    space, rows, texts, parts = pair.source, drawn.rows, None, []
+    space = pair.source
+    rows = drawn.rows
+    texts = None
+    parts = []
     if items is not None and items.has_texts:
         texts = [cut(text) for text in items.texts(space.ids[rows])]
     if label and space.labels is not None:
         parts.append([" ".join(label.split()) for label in space.labels[rows]])
     if space.counts is not None:
         parts.append([f"{count:,} times" for count in space.counts[rows].tolist()])
-    notes = [" · ".join(filter(None, part)) for part in zip(*parts, strict=True)] if parts else None
+    notes = None
+    if parts:
+        notes = [" · ".join(filter(None, part)) for part in zip(*parts, strict=True)]
     return _read_only(texts), _read_only(notes)
 
 
@@ -256,14 +286,20 @@ def _read_only(texts: list[str] | None) -> np.ndarray | None:
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    return text if len(text) <= longest else text[:longest].rsplit(" ", 1)[0].rstrip(",;:") + " …"
+    if len(text) <= longest:
+        return text
+    return text[:longest].rsplit(" ", 1)[0].rstrip(",;:") + " …"
 
 
 def rows_html(items: Items | None, ids: Sequence[str]) -> list[str]:
     """Each id as HTML: its picture, else its sentence, else the id itself."""
     none = [""] * len(ids)
-    pictures = items.pictures(ids, PICTURE) if items is not None and items.has_pictures else none
-    texts = items.texts(ids) if items is not None and items.has_texts else none
+    pictures = none
+    if items is not None and items.has_pictures:
+        pictures = items.pictures(ids, PICTURE)
+    texts = none
+    if items is not None and items.has_texts:
+        texts = items.texts(ids)
     return [
         f'<img src="{picture}" alt="{plain_html(one, NAME)}">'
         if picture
@@ -294,7 +330,9 @@ def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
     with st.spinner("Reading the pictures …"):  # the spinner of the cache would cover the old maps
         if len(pair) * CRISP * CRISP <= MOST_PIXELS and (whole := _sheet(items, pair, None)):
             return replace(whole, cells=whole.cells[drawn.rows])
-        return _sheet(items, pair, drawn) if len(drawn.rows) < len(pair) else None
+        if len(drawn.rows) < len(pair):
+            return _sheet(items, pair, drawn)
+        return None
 
 
 @compute.cached(6)

@@ -60,7 +60,8 @@ class OwnQueue:
     """
 
     def __init__(self, queue: JobQueue, member: Member) -> None:
-        self._queue, self._member = queue, member
+        self._queue = queue
+        self._member = member
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)
@@ -90,7 +91,9 @@ class OwnQueue:
         ]
 
     def _own(self, job: Job) -> Job:
-        return OwnJob(job, self._member) if is_shared() else job
+        if is_shared():
+            return OwnJob(job, self._member)
+        return job
 
 
 class OwnJob:
@@ -98,7 +101,8 @@ class OwnJob:
     stops it."""
 
     def __init__(self, job: Job, member: Member) -> None:
-        self._job, self._member = job, member
+        self._job = job
+        self._member = member
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._job, name)
@@ -106,7 +110,9 @@ class OwnJob:
     def status(self) -> JobStatus:
         status = self._job.status()
         stopped = self.key in self._member.stopped and not status.ended
-        return replace(status, state="cancelled", error="cancelled") if stopped else status
+        if stopped:
+            return replace(status, state="cancelled", error="cancelled")
+        return status
 
     def cancel(self) -> None:
         if self._member.wanted_by_others(self.key):
@@ -166,7 +172,9 @@ def reduction(
     """Coordinates by UMAP or t-SNE with a note. Until they are computed, returns the job that computes
     them."""
     pane, spec = representation_of_pane(pane, spec)
-    needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), queue().store
+    needed = compute.needed_anchors(pane, anchors)
+    n = len(drawn.rows)
+    store = queue().store
     shapes = [(n, len(needed) or space.dimension) for space in pair.spaces]
     shown = fitting_reduction([width for _, width in shapes], spec)
     # The job of a map need not run again, because aligning only rotates finished maps.
@@ -179,12 +187,17 @@ def reduction(
     if job is None or retry_requested(job):
         inputs = [digest_of("drawn rows", i, RESULTS, *drawn_of) for i in range(len(shapes))]
         settings = pair, drawn.rows, needed, projection, pane
-        blocks = pane_blocks(*settings) if sampled else ([matrix] for matrix in pane_matrices(*settings))
+        if sampled:
+            blocks = pane_blocks(*settings)
+        else:
+            blocks = ([matrix] for matrix in pane_matrices(*settings))
         for matrix, *of_space in zip(inputs, blocks, shapes, strict=True):
             put_blocks(store, matrix, *of_space)
         seconds = reduction_seconds(shapes, fitting)
         title = f"{REDUCTIONS[spec.method].title} map{f', {pane}' * (pane != 'absolute')}"
-        work = reduce_on_gpu_job if spec.method.endswith("-gpu") else reduce_job
+        work = reduce_job
+        if spec.method.endswith("-gpu"):
+            work = reduce_on_gpu_job
         job = queue().submit(key, work, title=title, expected=seconds, spec=fitting, inputs=inputs)
     if job.status().state != "done":
         return job
@@ -208,7 +221,9 @@ def exact_scores(
     if (start and ended) or (job and retry_requested(job)):
         inputs = [put_space(queue().store, space) for space in spaces]
         job = queue().submit(key, task_job, title=task.title, task=task, inputs=inputs)
-    return task.read(job.result()).scores if job and job.status().state == "done" else job
+    if job and job.status().state == "done":
+        return task.read(job.result()).scores
+    return job
 
 
 def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = False) -> dict[str, Score]:
@@ -249,11 +264,14 @@ def _follow(keys: list[str]) -> None:
         st.rerun()
     for job in jobs:
         status = job.status()
-        share = min(1.0, status.done / status.total) if status.total else 0.0
+        share = 0.0
+        if status.total:
+            share = min(1.0, status.done / status.total)
         # Until the first step of a job is done, the bar shows the elapsed share of the expected time.
         if not share and status.state == "running" and job.expected:
             share = max(0.0, 1 - (status.seconds_left or 0.05 * job.expected) / job.expected)
-            share = min(share, 0.8) if status.total > 1 else share
+            if status.total > 1:
+                share = min(share, 0.8)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.progress(1.0 if status.state == "done" else share, text=plain(_progress(job)))
             if not status.ended:
@@ -267,7 +285,10 @@ def _progress(job: Job) -> str:
     if status.state == "queued":
         return f"{job.title}: {_waits_for(job, status)}"
     head, colon, rest = status.message.partition(": ")
-    message = rest if colon and job.title.startswith(head) else status.message
+    if colon and job.title.startswith(head):
+        message = rest
+    else:
+        message = status.message
     if not message or job.title.startswith(message):
         message = "starting"
     counts = f"{status.done:,} of {status.total:,}" * (
@@ -289,7 +310,9 @@ def _waits_for(job: Job, status: JobStatus) -> str:
 
 def _why(job: Job) -> str:
     status = job.status()
-    return "stopped" if status.state == "cancelled" else status.error or "failed"
+    if status.state == "cancelled":
+        return "stopped"
+    return status.error or "failed"
 
 
 def retry_requested(job: Job) -> bool:
@@ -301,7 +324,9 @@ def retry_requested(job: Job) -> bool:
 
 
 def cost_in_words(seconds: float | None) -> str:
-    return "time unknown, depends on the model" if seconds is None else f"about {in_words(seconds)}"
+    if seconds is None:
+        return "time unknown, depends on the model"
+    return f"about {in_words(seconds)}"
 
 
 def total_seconds(durations: Sequence[float]) -> float:

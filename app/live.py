@@ -124,8 +124,10 @@ class AnchorOffer(Offer):
         )
 
     def answers(self) -> LiveAnswers:
-        rows, settings = self.pair.source.rows(self.anchors).tolist(), self.workspace
-        projection, reduction = settings.projection, settings.reduction
+        rows = self.pair.source.rows(self.anchors).tolist()
+        settings = self.workspace
+        projection = settings.projection
+        reduction = settings.reduction
         held = _rows(self.pair, self.view, projection.center, self.reference, reduction)
         following = LiveComparison(held, rows, projection, reduction, self.forms, self.shown)
         k = compute.scored_neighbours(self.pair, self.anchors, settings.k, settings.convention)
@@ -163,12 +165,14 @@ def _register(place: str, offer: Offer | None) -> str:
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
         del _offers[ended]
     known, name = st.session_state.get(place, (None, ""))
-    before, content = _offers.get(name), offer and offer.content
+    before = _offers.get(name)
+    content = offer and offer.content
     if before is None or known != content:
         _offers.pop(name, None)
         name = ""
     if offer and not name:
-        name, _offers[offer.name] = offer.name, offer
+        name = offer.name
+        _offers[offer.name] = offer
         while len(_offers) > _MOST_OFFERS:
             _offers.popitem(last=False)
     st.session_state[place] = content, name
@@ -198,7 +202,8 @@ async def _answer(socket: WebSocket, answers: LiveRequests) -> None:
     """Answer the latest request of each kind, and drop earlier ones. When the anchor moves again, stop
     computing scores."""
     waiting: dict[bool, Any] = {}
-    came, ended = asyncio.Event(), asyncio.Event()
+    came = asyncio.Event()
+    ended = asyncio.Event()
 
     async def listen() -> None:
         try:
@@ -224,7 +229,8 @@ async def _answer(socket: WebSocket, answers: LiveRequests) -> None:
             came.clear()
             while waiting:
                 request = waiting.pop(False, None)
-                request = waiting.pop(True) if request is None else request
+                if request is None:
+                    request = waiting.pop(True)
                 answer = await asyncio.to_thread(answer_beside, request)
                 if answer:
                     await socket.send_bytes(answer)

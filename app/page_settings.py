@@ -32,7 +32,8 @@ class _Settings:
 def remembered(widget: Callable, *given: Any, **named: Any) -> Any:
     """The value of a widget, called as ``remembered(st.selectbox, label, options, key=…)``. It begins with
     the saved value if the widget still offers it."""
-    call, settings = inspect.signature(widget).bind(*given, **named), _settings()
+    call = inspect.signature(widget).bind(*given, **named)
+    settings = _settings()
     key = call.arguments["key"]
     saved = settings.chosen.get(key)
     begins = key not in st.session_state  # a value that code has set in the session state has priority
@@ -59,7 +60,10 @@ def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
     """Whether the widget would accept a saved value."""
     if "options" in arguments:
         several = name == "multiselect" or arguments.get("selection_mode") == "multi"
-        items = value if isinstance(value, list) else [value]
+        if isinstance(value, list):
+            items = value
+        else:
+            items = [value]
         most = arguments.get("max_selections") or len(items)
         return (
             several == isinstance(value, list)
@@ -67,7 +71,8 @@ def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
             and len(set(items)) == len(items) <= most
         )
     if name in ("number_input", "slider"):
-        low, high = arguments.get("min_value"), arguments.get("max_value")
+        low = arguments.get("min_value")
+        high = arguments.get("max_value")
         usual = next((bound for bound in (arguments.get("value"), low, high) if bound is not None), value)
         return (
             type(value) is type(usual) and (low is None or low <= value) and (high is None or value <= high)
@@ -84,7 +89,9 @@ def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = Non
     if isinstance(options, Mapping):
         titles = {name: label if isinstance(label, str) else label.title for name, label in options.items()}
         look["format_func"] = titles.get
-    default = next(iter(options)) if usual is None else usual
+    default = usual
+    if usual is None:
+        default = next(iter(options))
     look = {"default": default, "required": True} | look
     return remembered(st.segmented_control, label, list(options), key=key, **look)
 
@@ -129,7 +136,9 @@ def ask_for_tab(key: str, name: str) -> None:
 def open_tab(key: str) -> str:
     kept = (st.session_state.get(one) for one in (f"{key}:asked", key, f"{key}:last"))
     name = next(filter(None, kept), "")
-    return _FORMER_TABS.get(name, name) if isinstance(name, str) else ""
+    if isinstance(name, str):
+        return _FORMER_TABS.get(name, name)
+    return ""
 
 
 def saved_settings() -> dict[str, Any]:

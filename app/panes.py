@@ -50,12 +50,14 @@ class DrawnMap:
 
 
 def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> DrawnMap:
-    method, anchors = workspace.reduction.method, workspace.anchors
+    method = workspace.reduction.method
+    anchors = workspace.anchors
     settings = pair, drawn, pane, anchors, workspace.projection, workspace.reduction
     if method == "pca" or pane == TWO:
         return DrawnMap(*compute.pca_coordinates(*settings))
     place = compute.pair_key(pair), drawn.digest, pane, method, workspace.reduction.n_components
-    result, kept = jobs.reduction(*settings), st.session_state.setdefault("relscope.maps", {})
+    result = jobs.reduction(*settings)
+    kept = st.session_state.setdefault("relscope.maps", {})
     if isinstance(result, tuple):
         kept.pop(place, None)
         kept[place] = anchors, result
@@ -63,8 +65,14 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
             del kept[next(iter(kept))]
         return DrawnMap(*result)
     anchors_then, earlier = kept.get(place, (None, None))
-    shown = "Earlier settings" if anchors_then == anchors else "Earlier anchors" if earlier else "PCA"
-    title, state = REDUCTIONS[method].title, result.status().state
+    if anchors_then == anchors:
+        shown = "Earlier settings"
+    elif earlier:
+        shown = "Earlier anchors"
+    else:
+        shown = "PCA"
+    title = REDUCTIONS[method].title
+    state = result.status().state
     ended = {"failed": f": {title} failed", "cancelled": f": {title} was stopped"}
     old = shown + ended.get(state, f" until {title} is done")
     return DrawnMap(*(earlier or compute.pca_coordinates(*settings)), old, earlier is not None, result)
@@ -72,12 +80,16 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
 
 def selected_rows(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
     """The selected ids that the pair contains, and their row numbers (m,)."""
-    ids, key = session.selection(), pair.source.digest
+    ids = session.selection()
+    key = pair.source.digest
     kept = st.session_state.get(_KEPT)
     if kept is None or kept[0] is not ids or kept[1] != key:
         rows = _rows(pair, ids)
         there = rows >= 0
-        known = ids if there.all() else tuple(compress(ids, there))
+        if there.all():
+            known = ids
+        else:
+            known = tuple(compress(ids, there))
         st.session_state[_KEPT] = kept = ids, key, known, rows[there]
     return kept[2:]
 
@@ -108,7 +120,9 @@ def anchors_among(pair: Match, rows: np.ndarray, anchors: Sequence[str]) -> list
 def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
     """The positions (s,) of the selected rows within `drawn` (m,), in ascending order."""
     _, rows = selected_rows(pair)
-    return np.flatnonzero(_chosen(pair, rows)[drawn]) if len(rows) else rows
+    if len(rows):
+        return np.flatnonzero(_chosen(pair, rows)[drawn])
+    return rows
 
 
 @dataclass(frozen=True)
@@ -156,24 +170,34 @@ def draw(pair: Match, workspace: Workspace, selection: bool = True) -> Drawing:
         }
     scene = _scene(pair, workspace, view, results)
     settings = replace(workspace.recipe(pair), panes=tuple(results))
-    stars = None if workspace.stars == StarLook() else workspace.stars
+    if workspace.stars == StarLook():
+        stars = None
+    else:
+        stars = workspace.stars
     recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
     found = scene, view
-    chosen = selected_rows(pair)[1] if selection else np.empty(0, dtype=int)
+    if selection:
+        chosen = selected_rows(pair)[1]
+    else:
+        chosen = np.empty(0, dtype=int)
     others = np.setdiff1d(chosen, view.rows)[:_MOST_FOUND]
     if 0 < len(workspace.anchors) <= _FEW_ANCHORS:
         others = np.union1d(others, np.setdiff1d(_rows(pair, workspace.anchors), [-1, *view.rows]))
     if len(others):
         shown = with_rows(pair, workspace, view, others)
         affine = workspace.reduction.method == "pca"
-        how = "" if affine else "; rows found by search stand at the mean place of their 3 nearest rows"
+        how = "; rows found by search stand at the mean place of their 3 nearest rows"
+        if affine:
+            how = ""
         placed = {
             pane: (_with_places(pair, workspace, pane, view, shown, others, maps, affine), f"{note}{how}")
             for pane, (maps, note) in results.items()
         }
         found = _scene(pair, workspace, shown, placed), shown
     sheet = sheet_of(pair, found[1], items_of(workspace))
-    reference = pca[0][0] if workspace.oriented else None
+    reference = None
+    if workspace.oriented:
+        reference = pca[0][0]
     offer = live.AnchorOffer(
         pair=pair,
         view=view,
@@ -188,8 +212,10 @@ def draw(pair: Match, workspace: Workspace, selection: bool = True) -> Drawing:
 def _scene(
     pair: Match, workspace: Workspace, view: View, results: dict[str, tuple[Sequence[np.ndarray], str]]
 ) -> Scene:
-    scene, look = assemble_scene(pair.spaces, view, results, workspace.anchors), workspace.look
-    items, second = items_of(workspace), compute.second_view(pair, view, workspace)
+    scene = assemble_scene(pair.spaces, view, results, workspace.anchors)
+    look = workspace.look
+    items = items_of(workspace)
+    second = compute.second_view(pair, view, workspace)
     clusters = clusters_of(pair, view, second, scene.panes[0].coordinates, look, items)
     texts, notes = hover_columns(pair, view, items, workspace.view.color_by != "labels")
     prominence = compute.prominence(pair, view)
@@ -289,7 +315,8 @@ def follow(drawing: Drawing) -> None:
 
 def _atlas(pair: Match, drawing: Drawing, workspace: Workspace) -> bytes:
     """A table of the drawn rows for Embedding Atlas, with the coordinates of the first maps."""
-    rows, stream = drawing.view.rows, BytesIO()
+    rows = drawing.view.rows
+    stream = BytesIO()
     columns = compute.rows_table(pair, workspace, rows, items_of(workspace))
     table = atlas_table(pair.spaces, rows, [pane.coordinates for pane in drawing.scene.panes], columns)
     write_parquet(stream, table.schema, [table])
@@ -300,7 +327,8 @@ def export_bar(pair: Match, drawing: Drawing, key: str, told: str = "") -> None:
     """Draw the export menu of the panes. The HTML page shows the sentences `told` above the figure."""
     workspace = session.workspace()
     if drawing.is_of_its_recipe:
-        recipe, anchors = drawing.recipe, drawing.scene.anchors
+        recipe = drawing.recipe
+        anchors = drawing.scene.anchors
         about = recipe.panes, len(anchors), recipe.projection, recipe.reduction
         units = partial(page_units, pair, drawing.view.rows, *about)
         drawn = recipe.draw(drawing.scene, units, told)

@@ -34,7 +34,9 @@ def plain(text: object, most: int = LONGEST) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    return f"{match[0]}{_JOINER}" if match[0].isdecimal() else f"\\{match[0]}"
+    if match[0].isdecimal():
+        return f"{match[0]}{_JOINER}"
+    return f"\\{match[0]}"
 
 
 def plain_name(text: object) -> str:

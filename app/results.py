@@ -23,8 +23,11 @@ from relcore.spaces.space import LatentSpace
 
 AT_ONCE_SECONDS = 1.0
 UNASKED_SECONDS = 20.0  # a longer computation waits for a click
-_ASKED, _LATEST, _HERE = "relscope.results-asked", "relscope.results-latest", "relscope.results-here"
-_PLACE, _AWAITED = "relscope.results-place", "relscope.results-awaited"
+_ASKED = "relscope.results-asked"
+_LATEST = "relscope.results-latest"
+_HERE = "relscope.results-here"
+_PLACE = "relscope.results-place"
+_AWAITED = "relscope.results-awaited"
 Result = TypeVar("Result")
 
 
@@ -48,9 +51,12 @@ def result_of(
     above the result) gets a button that computes it on this machine. Raises a SpaceError if the task runs at
     once and its data do not fit.
     """
-    spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
-    key, store = task.key(spaces), queue().store
-    made, here = store.bundled_group(key), key in _keys(_HERE)
+    if spaces is None:
+        spaces = [compute.load_space(spec) for spec in specs]
+    key = task.key(spaces)
+    store = queue().store
+    made = store.bundled_group(key)
+    here = key in _keys(_HERE)
     seconds = slower * task.seconds(spaces)
     cost = cost_in_words(seconds)
     if made and not here and (result := _read(key, False, task, lambda: store.get(key))) is not None:
@@ -85,8 +91,14 @@ def result_of(
     if by_itself and before and before != key and (old := queue().job(before)) and not old.status().ended:
         old.cancel()
     st.session_state[latest] = key
-    inputs = inputs_of(store, specs, spaces) if specs else [put_space(store, space) for space in spaces]
-    title = task.title if alone else f"{task.title}: {spaces[0].name}"
+    if specs:
+        inputs = inputs_of(store, specs, spaces)
+    else:
+        inputs = [put_space(store, space) for space in spaces]
+    if alone:
+        title = task.title
+    else:
+        title = f"{task.title}: {spaces[0].name}"
     job = queue().submit(key, task_job, title=title, expected=seconds, here=here, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, True, task, job.result)
@@ -101,7 +113,8 @@ def draw_elsewhere(place: Place | None) -> None:
     go there."""
     st.session_state[_PLACE] = place
     for key, (of, tab) in list(_awaited().items()):
-        job, forget = queue().job(key), {"on_click": _awaited().pop, "args": (key, None)}
+        job = queue().job(key)
+        forget = {"on_click": _awaited().pop, "args": (key, None)}
         here = place is of and open_tab(of.key) == tab
         if job is None or (job.status().ended and (here or job.status().state == "cancelled")):
             del _awaited()[key]
@@ -111,7 +124,9 @@ def draw_elsewhere(place: Place | None) -> None:
                     follow([job])
                     continue
                 with st.container(horizontal=True, vertical_alignment="center"):
-                    ended = "is done" if job.status().state == "done" else "failed"
+                    ended = "failed"
+                    if job.status().state == "done":
+                        ended = "is done"
                     st.markdown(f"{plain(job.title)} {ended}.", width="content")
                     if st.button("Show", key=f"results.show-{key[:8]}", type="primary"):
                         go(of, tab)

@@ -141,13 +141,16 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
 def first_workspace() -> Workspace:
     """The workspace of a session that restores nothing: a new one, with the settings of the link."""
     # A link without "inverse" means the published method; a link without "panes" means four panes.
-    query, new = _settings(), new_workspace()
+    query = _settings()
+    new = new_workspace()
     if query.get("anchors") == _BY_HAND:
         session.announce(
             "This link does not contain its anchors, which were chosen by hand. Ask its sender for the"
             " session file (Session, Save session)."
         )
-    former = {"inversion": InversionSpec(), "panes": GRID} if query else {}
+    former = {}
+    if query:
+        former = {"inversion": InversionSpec(), "panes": GRID}
     return from_query(query, replace(new, **former))
 
 
@@ -158,7 +161,9 @@ def new_workspace() -> Workspace:
     if len(opened) > 1 and (paired := likely_by_rows(*opened[:2])):
         opened[:2] = paired
         session.announce("The first two spaces are paired by row order, because only one of them has ids.")
-    ends = opened[:2] if len(opened) > 1 else BUNDLED
+    ends = BUNDLED
+    if len(opened) > 1:
+        ends = opened[:2]
     return Workspace(tuple(dict.fromkeys((*opened, *ends))), *ends, **_OPENING)
 
 
@@ -210,7 +215,9 @@ def restore() -> None:
 
 def _find(folder: Path) -> None:
     own = st.session_state[_STATE] = _Tab(folder)
-    query, tab, files = _settings(), st.query_params.get(TAB, ""), saved_files(folder)
+    query = _settings()
+    tab = st.query_params.get(TAB, "")
+    files = saved_files(folder)
     same = [path for path in files if path.name.startswith(f"{tab}~")]
     path = next(iter(same or files), None)
     if path is None or (saved := _read(path)) is None:
@@ -245,7 +252,9 @@ def save() -> None:
     own: _Tab | None = st.session_state.get(_STATE)
     if own is None:
         return
-    member, history, selection = session.member(), session.history(), session.selection()
+    member = session.member()
+    history = session.history()
+    selection = session.selection()
     state = TabState(
         opened=os.environ.get(OPENED, "[]"),
         made=tuple(sorted(member.made)),
@@ -288,15 +297,20 @@ def address(settings: bool = True) -> dict[str, str]:
     """The parameters of the address. They are the small settings, with a mark if hand-picked anchors are
     left out; on Start, they are the step of the story. If the session is saved, the tab's name is added."""
     own: _Tab | None = st.session_state.get(_STATE)
-    step = {STEP: st.query_params[STEP]} if STEP in st.query_params else {}
-    linked = _address_of(session.workspace()) if settings else step
+    step = {}
+    if STEP in st.query_params:
+        step = {STEP: st.query_params[STEP]}
+    linked = step
+    if settings:
+        linked = _address_of(session.workspace())
     return linked | ({TAB: own.name} if own and own.snapshot and not own.failed else {})
 
 
 def draw_notice(page: str) -> None:
     """Say that a session was restored, or can be opened, with a button. The notice stays until the next step
     or until another page is opened."""
-    own, present = st.session_state.get(_STATE), (session.workspace(), page)
+    own = st.session_state.get(_STATE)
+    present = (session.workspace(), page)
     if own is None or not (own.offered or own.tells):
         return
     own.noticed = own.noticed or present
@@ -339,7 +353,8 @@ def _open_offered() -> None:
 
 def _dismiss() -> None:
     own = st.session_state[_STATE]
-    own.tells, own.offered = False, None
+    own.tells = False
+    own.offered = None
 
 
 def _read(path: Path) -> SavedSession | None:
@@ -355,7 +370,8 @@ def _read(path: Path) -> SavedSession | None:
 
 
 def _restore(saved: SavedSession) -> None:
-    member, state = session.member(), saved.state
+    member = session.member()
+    state = saved.state
     st.session_state[_STATE].restored = True
     member.made.update(state.made)
     member.found.update(state.found)

@@ -33,7 +33,8 @@ _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
 _AWAITED = "relscope.encodings-awaited"
 # Keys of the session state: the encodings to submit; whether to compare their spaces.
-ENCODE, COMPARE_ENCODED = "relscope.encode", "relscope.compare-when-encoded"
+ENCODE = "relscope.encode"
+COMPARE_ENCODED = "relscope.compare-when-encoded"
 
 
 def reduce(before: Workspace, changed: Workspace) -> Workspace:
@@ -56,9 +57,12 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
             f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(anchors):,}; choose fewer, or"
             " use a script"
         )
-    ends, old = (changed.source, changed.target), (before.source, before.target)
+    ends = (changed.source, changed.target)
+    old = (before.source, before.target)
     chosen = [end for end, earlier in zip(ends, old, strict=True) if end != earlier]
-    spaces, present, look = _distinct((*changed.spaces, *chosen)) or BUNDLED, set(anchors), changed.look
+    spaces = _distinct((*changed.spaces, *chosen)) or BUNDLED
+    present = set(anchors)
+    look = changed.look
     source = _among(spaces, *ends)
     if ends != old and look.filter == before.look.filter:
         look = replace(look, filter=())
@@ -81,7 +85,9 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
         look=look,
         example=changed.example and (ends == old or not before.example),
     )
-    return changed if settled == changed else settled
+    if settled == changed:
+        return changed
+    return settled
 
 
 def _distinct(values: tuple) -> tuple:
@@ -137,14 +143,18 @@ def compare(step: str, source: SpaceSpec, target: SpaceSpec, spaces: Iterable[Sp
     If the session shows the bundled example and both new spaces are the user's own, they replace it. If
     neither space was compared before, the settings of the maps are reset to their defaults.
     """
-    present, ends = workspace(), {source, target}
+    present = workspace()
+    ends = {source, target}
     known = _distinct((*present.spaces, *spaces, source, target))
     if present.models == BUNDLED and ends.isdisjoint(BUNDLED):
         known = tuple(spec for spec in known if spec not in BUNDLED)
         announce("Undo brings the example back.")
     elif ends == set(BUNDLED) and ends.isdisjoint(present.models):
         announce("Your spaces stay under Data. Undo compares them again.")
-    reduction = Workspace().reduction if ends.isdisjoint(present.models) else present.reduction
+    if ends.isdisjoint(present.models):
+        reduction = Workspace().reduction
+    else:
+        reduction = present.reduction
     edit(step, spaces=known, source=source, target=target, reduction=reduction)
 
 
@@ -215,7 +225,8 @@ def move_anchor(before: str, to: str) -> None:
 
 
 def remove_anchors(ids: tuple[str, ...]) -> None:
-    free, anchors = set(ids) - set(workspace().pinned), workspace().anchors
+    free = set(ids) - set(workspace().pinned)
+    anchors = workspace().anchors
     if gone := tuple(identifier for identifier in anchors if identifier in free):
         left = tuple(identifier for identifier in anchors if identifier not in free)
         set_anchors(f"remove {_count(gone)}", left)
@@ -260,7 +271,9 @@ def unpin_anchors(ids: tuple[str, ...]) -> None:
 
 
 def _count(ids: tuple[str, ...]) -> str:
-    return f"“{ids[0]}”" if len(ids) == 1 else f"{len(ids)} anchors"
+    if len(ids) == 1:
+        return f"“{ids[0]}”"
+    return f"{len(ids)} anchors"
 
 
 def selection() -> tuple[str, ...]:
@@ -355,9 +368,12 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     all anchors are chosen again; `usual_anchors` gives their number. Raises a SpaceError if the pair has no
     rows to choose from.
     """
-    index, labelled = pair.source.index, pair.source.labels is not None
+    index = pair.source.index
+    labelled = pair.source.labels is not None
     colors = compute.colors_of(workspace, pair)
-    second = workspace.look.second if workspace.look.second in colors else ""
+    second = ""
+    if workspace.look.second in colors:
+        second = workspace.look.second
     columns = [SELECTED_ROWS, *filter_columns(pair, compute.table_columns(workspace))]
     kept = tuple(one for one in workspace.look.filter if one.column in columns)
     view = _fitting_view(workspace.view, pair, colors)
@@ -370,7 +386,8 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     if kept and usable and (len(kept) == len(workspace.anchors) or not workspace.by_strategy):
         return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
-    strategy = "random" if strategy == "class-balanced" and not labelled else strategy
+    if strategy == "class-balanced" and not labelled:
+        strategy = "random"
     # A link may give a number of anchors without their ids. If a further model changes the shared rows, keep
     # the number that the user chose.
     if n_anchors == USUAL_ANCHORS or (workspace.anchors and not workspace.others):
@@ -384,7 +401,9 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
 def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:
     pivots = tuple(pivot for pivot in view.pivots if pivot in pair.source.index)
     if pivots or (not view.pivots and view.color_by in colors):
-        color_by = view.color_by if view.color_by in colors else "pivots"
+        color_by = "pivots"
+        if view.color_by in colors:
+            color_by = view.color_by
         return replace(view, pivots=pivots, color_by=color_by)
     usual = default_view(pair.source)
     # If all rows are shown only because of colours by labels, show the examples again.

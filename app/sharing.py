@@ -95,9 +95,12 @@ def _own_bytes(path: Path) -> bytes | None:
     """The content of a 32-byte file that only this account can read and write. Returns None for any other
     file."""
     with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-        about, content = os.fstat(file.fileno()), file.read(33)
+        about = os.fstat(file.fileno())
+        content = file.read(33)
         own = about.st_uid == os.getuid() and not about.st_mode & 0o077
-        return content if own and len(content) == 32 else None
+        if own and len(content) == 32:
+            return content
+        return None
     return None
 
 
@@ -117,8 +120,13 @@ def key_cookie() -> str:
 def key_in(cookies: Mapping[str, Any]) -> str:
     """The browser's key in its cookies. Returns "" if there is none, or if this app did not issue it."""
     sent = cookies.get(key_cookie(), "")
-    found = _KEY.fullmatch(sent) if isinstance(sent, str) else None  # in AppTest, the cookies are a mock
-    return found[1] if found and is_same(found[2], signature("key", found[1])) else ""
+    # in AppTest, the cookies are a mock
+    found = None
+    if isinstance(sent, str):
+        found = _KEY.fullmatch(sent)
+    if found and is_same(found[2], signature("key", found[1])):
+        return found[1]
+    return ""
 
 
 def browser_key() -> str:
@@ -154,12 +162,14 @@ def sweep() -> None:
             shutil.rmtree(folder, ignore_errors=True)
     kept = (Store().root / "sessions", "*", MOST_SAVED), (all_uploads(), "kept~*", MOST_UPLOADED)
     for root, names, most_bytes in kept:
-        total, marked = 0, _marks(root)
+        total = 0
+        marked = _marks(root)
         unused: dict[str, float] = {}
         for folder in sorted(filter(Path.is_dir, root.glob(names)), key=age):
             with suppress(OSError):
                 total += sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-            too_old, since = age(folder) > KEPT_DAYS * DAY, min(marked.get(folder.name, _now()), _now())
+            too_old = age(folder) > KEPT_DAYS * DAY
+            since = min(marked.get(folder.name, _now()), _now())
             if total > most_bytes or (too_old and _now() - since > DAY):
                 shutil.rmtree(folder, ignore_errors=True)
             elif too_old:
@@ -171,7 +181,8 @@ def sweep() -> None:
 
 # A wrong clock may be days off. So what looks too old is removed only by a later start of the app, at least a
 # day after the start that first found it too old. During a run, a monotonic clock limits the time.
-DAY, _MARKS = 86_400, "unused"
+DAY = 86_400
+_MARKS = "unused"
 _started = time.time(), time.monotonic()
 
 
@@ -234,7 +245,10 @@ class Member:
         self.found: set[str] = set()
         self.stopped: set[str] = set()
         self.owner = secrets.token_hex(8)
-        self._session = context.session_id if (context := get_script_run_ctx()) else ""
+        if context := get_script_run_ctx():
+            self._session = context.session_id
+        else:
+            self._session = ""
         self._key = browser_key()
         self._folder: Path | None = uploads_of(self._key) if self._key else None
         _members.add(self)
@@ -276,7 +290,9 @@ def open_folder() -> str | None:
     it."""
     folder = st.session_state.get("spaces.folder")
     with suppress(SpaceError):
-        return folder if folder and readable_path(folder) else None
+        if folder and readable_path(folder):
+            return folder
+        return None
     return None
 
 

@@ -26,7 +26,8 @@ from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, Match
 
 # A click on a cell selects its row, too.
-_ONE, _SEVERAL = ("single-row", "single-cell"), ("multi-row", "single-cell")
+_ONE = ("single-row", "single-cell")
+_SEVERAL = ("multi-row", "single-cell")
 
 
 def chosen_rows(
@@ -88,7 +89,9 @@ def _rows_scored(scores: Mapping[str, Mapping[str, Score]], form: str) -> str:
     """The number of scored rows as HTML: ``<br>n = 480``. Returns "" if it is the same for all
     representations."""
     n = {one: max(score.n for score in by_metric.values()) for one, by_metric in scores.items() if by_metric}
-    return f"<br>n = {n[form]:,}" if form in n and len(set(n.values())) > 1 else ""
+    if form in n and len(set(n.values())) > 1:
+        return f"<br>n = {n[form]:,}"
+    return ""
 
 
 def short_numbers(table: pd.DataFrame) -> Styler:
@@ -153,7 +156,10 @@ def bars(
         for name, pair in values.items()
     )
     legend = "".join(f"<span><i></i>{plain_html(name)}</span>" for name in models)
-    followed = "" if row is None else f' data-row="{row}"'
+    if row is None:
+        followed = ""
+    else:
+        followed = f' data-row="{row}"'
     return f'<section class="relscope-bars"{followed}><h4>{title}</h4><p>{legend}</p>{shown}</section>'
 
 

@@ -36,7 +36,8 @@ from relcore.files import selections
 from relcore.spaces.space import GuessedIds, Match
 
 _DRAWN = "relscope.drawn-page"
-_MOVED, _MOVES = "relscope.moved-in-history", "relscope.moves-in-history"
+_MOVED = "relscope.moved-in-history"
+_MOVES = "relscope.moves-in-history"
 _STEPS_SHOWN = 5  # maximum number of undo steps listed in the menu of the session
 _ON_THE_PAIR = ("Invert", "Link")  # tabs for the pair of the toolbar; other tabs of Connect choose spaces
 
@@ -127,7 +128,9 @@ def _draw() -> None:
                 disabled=place is DATA,
             ):
                 go(DATA)
-            tab = open_tab(CONNECT.key) if place is CONNECT else ""
+            tab = ""
+            if place is CONNECT:
+                tab = open_tab(CONNECT.key)
             if place in (EXPLORE, DATA) or tab in _ON_THE_PAIR:
                 space_choosers(workspace)
                 if place is EXPLORE:
@@ -146,11 +149,15 @@ def _undo_and_redo() -> None:
     told, then = st.session_state.get(_MOVED, ("", None))  # a note on the last click, until another step
     moved = plain_html(told if then == session.workspace() else "")
     st.html(f'<p role="status" title="{moved}">{moved}</p>')
-    undo, redo = ("Undo", history.undo_step, "Ctrl+Z"), ("Redo", history.redo_step, "Ctrl+Y")
+    undo = ("Undo", history.undo_step, "Ctrl+Z")
+    redo = ("Redo", history.redo_step, "Ctrl+Y")
     for verb, step, keys in (undo, redo):
         name = verb.lower()
         look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys, "disabled": not step}
-        help_ = f"{verb}: {plain_name(step)} ({keys})" if step else f"Nothing to {name}"
+        if step:
+            help_ = f"{verb}: {plain_name(step)} ({keys})"
+        else:
+            help_ = f"Nothing to {name}"
         # Undo and redo wait until all callbacks of this run are done, because the run may also handle an
         # earlier click.
         look |= {"on_click": st.session_state.__setitem__, "args": (_MOVES, verb)}
@@ -162,7 +169,12 @@ def move_in_history() -> None:
     if verb := st.session_state.pop(_MOVES, None):
         history = session.history()
         undo = "Undone", history.undo_step, history.undo
-        told, step, move = undo if verb == "Undo" else ("Done again", history.redo_step, history.redo)
+        if verb == "Undo":
+            told, step, move = undo
+        else:
+            told = "Done again"
+            step = history.redo_step
+            move = history.redo
         left = session.workspace().example
         move()
         st.session_state[_MOVED] = f"{told}: {step}", (now := session.workspace())
@@ -218,7 +230,8 @@ def _models(workspace: Workspace) -> None:
             with st.expander(f"{len(left)} cannot be added"):
                 for spec in left:
                     why = str(shared[spec]).partition(";")[0]
-                    why = f"only {why} in all models" if why.isdigit() else why
+                    if why.isdigit():
+                        why = f"only {why} in all models"
                     st.caption(f"**{plain_name(labels[spec])}**: {plain(why)}")
                 if st.button("Pair rows without ids", key="models.link", icon=":material/hub:"):
                     go(CONNECT, "Link")
@@ -237,7 +250,8 @@ def _pair_with_caption(
     except SpaceError:  # the page shows the error, and the choosers can be used
         st.caption(":material/link_off: These two spaces cannot be compared. Choose another space.")
         return None
-    source, target = pair.source.dimension, pair.target.dimension
+    source = pair.source.dimension
+    target = pair.target.dimension
     unknown = _is_unpaired(workspace, pair)
     where = f"in {f'all {len(pair.spaces)}' if pair.others else 'both'}"
     facts = [f"{counted(len(pair), 'row')}{', not paired yet' if unknown else f' {where}'}"]
@@ -272,7 +286,8 @@ def _notes(workspace: Workspace, pair: Match) -> None:
                 icon=":material/undo:",
             )
     if pair.n_zero:
-        one, more = "zero vector is left out, because it has", "zero vectors are left out, because they have"
+        one = "zero vector is left out, because it has"
+        more = "zero vectors are left out, because they have"
         messages.warning(f"{counted(pair.n_zero, one, more)} no direction.")
 
 

@@ -30,7 +30,8 @@ def bound(
     The widget's value is set only if it differs from `value`: otherwise a run under way would overwrite a
     newer choice of the user. `value` is also the default, which the browser draws first.
     """
-    kept, drawn = st.session_state, f"{key}:drawn"
+    kept = st.session_state
+    drawn = f"{key}:drawn"
     as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
     if key not in kept or kept[key] != value or kept.get(drawn) != as_drawn:
         kept[key] = value
@@ -50,7 +51,8 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
     """A distinct name for each space, because a chooser finds its options by name."""
     labels: dict[SpaceSpec, str] = {}
     for spec in spaces:
-        name, number = space_name(spec), 2
+        name = space_name(spec)
+        number = 2
         if (
             name in labels.values()
             and spec.source in ("file", "sample")
@@ -64,7 +66,8 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
             name = f"{name} · {counted(len(removed), 'row')} not scored"
         plain = name
         while name in labels.values():
-            name, number = f"{plain} ({number})", number + 1
+            name = f"{plain} ({number})"
+            number += 1
         labels[spec] = name
     return labels
 
@@ -141,7 +144,9 @@ def strategy_choosers(pair: Match, key: str) -> None:
         usual = {"strategy": strategy, "n_anchors": n_anchors, "random_state": random_state}
         choose_anchors(pair, **(usual | changed))
 
-    by_hand = "found by Link" if workspace.anchors_from else "chosen by hand"
+    by_hand = "chosen by hand"
+    if workspace.anchors_from:
+        by_hand = "found by Link"
     bound(
         st.selectbox,
         "Strategy",
@@ -207,28 +212,38 @@ def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
     if labels := setting.choices or setting.suggestions:
         options = own.pop("options", list(labels))
         given |= {"options": options, "format_func": lambda choice: _sentence(setting.shown(choice))}
-        few, several = len(options) < 4, setting.several or setting.is_tuple
+        few = len(options) < 4
+        several = setting.several or setting.is_tuple
         if several:
             widget = st.pills if few else st.multiselect
-            given |= {"selection_mode": "multi"} if few else {}
+            if few:
+                given |= {"selection_mode": "multi"}
         else:
-            usual = st.segmented_control if few and setting.choices else st.selectbox
+            if few and setting.choices:
+                usual = st.segmented_control
+            else:
+                usual = st.selectbox
             widget = own.pop("widget", usual)
-            given |= {"required": True} if widget is st.segmented_control else {}
-            given |= {} if setting.choices else {"accept_new_options": True}
+            if widget is st.segmented_control:
+                given |= {"required": True}
+            if not setting.choices:
+                given |= {"accept_new_options": True}
         return widget, given | own
     if setting.number is None:
         return st.text_input, given | {"placeholder": setting.placeholder or None} | own
-    low, high = setting.low, setting.high
+    low = setting.low
+    high = setting.high
     if setting.above is not None:  # a number box cannot exclude its lower bound
-        low, high = setting.above + 0.001, 1000 if high is None else high
+        low = setting.above + 0.001
+        high = 1000 if high is None else high
     step = setting.step or (1 if setting.number is int else 0.05)
     limits = {"min_value": low, "max_value": high, "step": step}
     limits = {name: value if value is None else setting.number(value) for name, value in limits.items()}
     widget = own.pop("widget", st.number_input)
     if widget is st.select_slider:
         return widget, given | own
-    given |= {"placeholder": setting.placeholder or None} if widget is st.number_input else {}
+    if widget is st.number_input:
+        given |= {"placeholder": setting.placeholder or None}
     return widget, given | limits | own
 
 
@@ -240,31 +255,51 @@ def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any,
     """
     if limits:
         bounds = zip(("min_value", "max_value"), limits, strict=True)
-        own |= dict(bounds) if setting.number else {"options": limits}
+        if setting.number:
+            own |= dict(bounds)
+        else:
+            own |= {"options": limits}
     widget, given = fitting(setting, **own)
-    start = setting.start() if usual is UNSET else usual
+    start = usual
+    if usual is UNSET:
+        start = setting.start()
     if "selection_mode" in given or widget is st.multiselect:
-        start = list(start) if isinstance(start, tuple) else [start]
+        if isinstance(start, tuple):
+            start = list(start)
+        else:
+            start = [start]
     elif widget is st.text_input:
-        start = ", ".join(map(str, start)) if setting.is_tuple else "" if start is UNSET else start
+        if setting.is_tuple:
+            start = ", ".join(map(str, start))
+        elif start is UNSET:
+            start = ""
     elif setting.number and start is not None:
         start = setting.number(start)
     value = remembered(widget, setting.label, key=key, **given, **_begins(widget, start, given))
     if widget is st.text_input:
         return setting.read(value)
-    return tuple(sorted(value)) if setting.is_tuple else value
+    if setting.is_tuple:
+        return tuple(sorted(value))
+    return value
 
 
 def edit_setting(field: str, setting: Setting, key: str = "", **own: Any) -> None:
     """Draw the widget of a setting that belongs to the workspace's `field`. Each change is a step."""
     value = getattr(getattr(session.workspace(), field), setting.name)
-    value = setting.number(value) if setting.number else value
+    if setting.number:
+        value = setting.number(value)
     widget, given = fitting(setting, **own)
 
     def change(value: Any) -> None:
-        text = setting.shown(value) if setting.choices else value
-        text = "on" if value is True else "off" if value is False else text
-        label, changed = f"{setting.label[0].lower()}{setting.label[1:]}", {setting.name: value}
+        text = value
+        if setting.choices:
+            text = setting.shown(value)
+        if value is True:
+            text = "on"
+        elif value is False:
+            text = "off"
+        label = f"{setting.label[0].lower()}{setting.label[1:]}"
+        changed = {setting.name: value}
         if widget in (st.slider, st.select_slider):
             session.slide_spec(label, field, **changed)
         else:

@@ -115,7 +115,9 @@ def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
     """The strategy, number and random state. Returns None for anchors that no strategy chose."""
     strategy, *numbers = anchors_from.split(" ")
     whole = len(numbers) == 2 and all(one.isascii() and one.isdecimal() and len(one) < 10 for one in numbers)
-    return (strategy, max(1, int(numbers[0])), int(numbers[1])) if whole and strategy in STRATEGIES else None
+    if whole and strategy in STRATEGIES:
+        return (strategy, max(1, int(numbers[0])), int(numbers[1]))
+    return None
 
 
 # Settings that version 0.1.0 lacked. They are left out at their defaults, so that earlier session files stay
@@ -129,7 +131,8 @@ class History:
 
     def __init__(self, present: Workspace, past: Iterable[Step] = (), future: Iterable[Step] = ()) -> None:
         self.present = present
-        self._past, self._future = list(past)[-UNDO_STEPS:], list(future)
+        self._past = list(past)[-UNDO_STEPS:]
+        self._future = list(future)
 
     def edit(self, step: str, changed: Workspace) -> None:
         """Make `changed` the present workspace, and forget undone steps. An unchanged workspace adds
@@ -163,15 +166,20 @@ class History:
 
     @property
     def undo_step(self) -> str | None:
-        return self._past[-1][0] if self._past else None
+        if self._past:
+            return self._past[-1][0]
+        return None
 
     @property
     def redo_step(self) -> str | None:
-        return self._future[-1][0] if self._future else None
+        if self._future:
+            return self._future[-1][0]
+        return None
 
 
 def session_json(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> dict[str, Any]:
-    usual, written = Workspace(), records.to_json(workspace)
+    usual = Workspace()
+    written = records.to_json(workspace)
     unused = [name for name in _NEWER if getattr(workspace, name) == getattr(usual, name)]
     number = workspace.spaces.index
     written["others"] = [number(spec) for spec in workspace.others]
@@ -194,7 +202,9 @@ def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> 
     content = content | {"panes": {"selection": selection}}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     too_large = selection is not None and len(text.encode()) > MOST_BYTES
-    return with_selection(content, None) if too_large else text
+    if too_large:
+        return with_selection(content, None)
+    return text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,7 +244,10 @@ def from_session_file(
         content = parse(text, "session file")
         body = dict(content["session"].items())
     except (SpaceError, TypeError, KeyError, IndexError, AttributeError) as error:
-        reason = f" ({error})" if isinstance(error, SpaceError) else ""
+        if isinstance(error, SpaceError):
+            reason = f" ({error})"
+        else:
+            reason = ""
         raise SpaceError(
             f"session file: expected the JSON that 'Save session' writes, got something else{reason}"
         ) from error
@@ -276,7 +289,8 @@ def _origin(text: str) -> str:
 def _inversion(text: str) -> InversionSpec:
     if text == "auto":
         return OPENING_INVERSION
-    settings, given = settings_of(InversionSpec), text.removesuffix(",auto").split(",")
+    settings = settings_of(InversionSpec)
+    given = text.removesuffix(",auto").split(",")
     named = zip((name for name in settings if name != "tuned"), given, strict=True)
     values = {name: settings[name].read(value) for name, value in named}
     return InversionSpec(**values, tuned=text.endswith(",auto"))
@@ -294,7 +308,9 @@ _LONGEST_FILTER = 1500  # maximum number of characters of a filter in a link
 
 def _filter_text(conditions: tuple[Condition, ...]) -> str:
     text = json.dumps(records.to_json(conditions), ensure_ascii=False, separators=(",", ":"))
-    return text if conditions and len(text) <= _LONGEST_FILTER else ""
+    if conditions and len(text) <= _LONGEST_FILTER:
+        return text
+    return ""
 
 
 _FLAG = {False: "0", True: "1"}.__getitem__, {"0": False, "1": True}.__getitem__

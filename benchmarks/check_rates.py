@@ -37,7 +37,8 @@ from relcore.passport.passport import MIXED, SUSPECTED, Passport, ShortAxes
 from relcore.spaces.space import LatentSpace, match
 
 TABLE = Path(__file__).with_name("check_rates.md")
-SENTENCES, WORDS = "L6", ("word2vec-novels", "fasttext-novels")
+SENTENCES = "L6"
+WORDS = ("word2vec-novels", "fasttext-novels")
 FAMILIES = {
     SENTENCES: 20,
     "para": 12,
@@ -57,10 +58,9 @@ KINDS = (
     "few rows",
 )
 SHARES = (0.5, 0.1, 0.02, 0.01)
-APART, NEAR = (
-    ("rotated", "para", "words"),
-    ("L5", "L3", "cls", "query"),
-)  # near: layers and prompts of one model
+# near: layers and prompts of one model
+APART = ("rotated", "para", "words")
+NEAR = ("L5", "L3", "cls", "query")
 OTHERS = ("rotated", "para", *NEAR, "words")
 
 
@@ -68,11 +68,13 @@ OTHERS = ("rotated", "para", *NEAR, "words")
 def inputs(folder: str) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], np.ndarray, np.ndarray]:
     """Name → vectors and the numbers of their texts; the source of each text, and its length."""
     told = json.loads((Path(folder) / "rows.json").read_text(encoding="utf-8"))
-    sources, sizes = np.array(told["source"]), np.array(told["length"])
+    sources = np.array(told["source"])
+    sizes = np.array(told["length"])
     found = {}
     for path in Path(folder).glob("*.npy"):
         if not path.name.endswith(".rows.npy"):
-            rows, numbers = np.load(path).astype(np.float32), path.with_suffix(".rows.npy")
+            rows = np.load(path).astype(np.float32)
+            numbers = path.with_suffix(".rows.npy")
             found[path.stem] = rows, np.load(numbers) if numbers.exists() else np.arange(len(rows))
     return found, sources, sizes
 
@@ -92,13 +94,16 @@ def control(folder: str, kind: str, family: str, draw: int) -> dict[str, Any] | 
     """One draw; None for a kind that a family has no rows for."""
     rng = np.random.default_rng((draw, KINDS.index(kind), [*FAMILIES].index(family), 42))
     if family in WORDS:
-        X, sizes = words()[WORDS.index(family)], words()[2]
+        X = words()[WORDS.index(family)]
+        sizes = words()[2]
         sources = _clusters(X, rng)  # topics of words
         bands = np.minimum(np.arange(len(X)) // 5000, 3)  # frequent and rare words
-        sources = bands if kind in ("words among texts", "sources") else sources
+        if kind in ("words among texts", "sources"):
+            sources = bands
     else:
         (X, numbers), sources, sizes = inputs(folder)[0][family], *inputs(folder)[1:]
-        sources, sizes = sources[numbers], sizes[numbers]
+        sources = sources[numbers]
+        sizes = sizes[numbers]
     n = int(rng.choice((1000, 2500, 5000, 20_000), p=(0.25, 0.45, 0.2, 0.1)))
     chosen = _chosen(kind, sources, sizes, n, rng)
     if chosen is None or len(chosen) < 500:
@@ -123,23 +128,35 @@ def _chosen(
 ) -> np.ndarray | None:
     """Rows of this kind, about n of them; None if there are not enough."""
     texts = sources.astype(str)
-    single, german = np.isin(texts, ("words", "swadesh")), texts == "german"
+    single = np.isin(texts, ("words", "swadesh"))
+    german = texts == "german"
     names, counts = np.unique(texts[~single & ~german], return_counts=True)
     if kind in ("exact duplicates", "near duplicates", "few rows"):
-        n = min(n, 2500) if kind != "few rows" else int(rng.integers(500, 900))
+        if kind != "few rows":
+            n = min(n, 2500)
+        else:
+            n = int(rng.integers(500, 900))
     pools = [np.flatnonzero(texts == name) for name in rng.permutation(names[counts >= 500])]
     if not pools:
         return None
-    first, second = pools[0], pools[-1]
+    first = pools[0]
+    second = pools[-1]
     if kind == "two languages":
-        first, second = np.flatnonzero(np.isin(texts, ("captions", "wiki"))), np.flatnonzero(german)
+        first = np.flatnonzero(np.isin(texts, ("captions", "wiki")))
+        second = np.flatnonzero(german)
     elif kind == "words among texts":
         # of the bundled words, rare ones among frequent ones
-        second = np.flatnonzero(single) if single.any() else pools[-1]
+        if single.any():
+            second = np.flatnonzero(single)
+        else:
+            second = pools[-1]
     if kind in ("two topics", "small topic", "two languages", "words among texts"):
         if min(len(first), len(second)) < 20 or np.array_equal(first, second):
             return None
-        share = 0.5 if kind == "two topics" else float(rng.choice((0.01, 0.02, 0.05, 0.1, 0.3)))
+        if kind == "two topics":
+            share = 0.5
+        else:
+            share = float(rng.choice((0.01, 0.02, 0.05, 0.1, 0.3)))
         n = min(n, int(len(first) / (1 - share)), int(len(second) / share))
         few = max(10, round(share * n))
         return np.r_[rng.permutation(first)[: n - few], rng.permutation(second)[:few]]
@@ -168,7 +185,11 @@ def _found(rows: np.ndarray, draw: int, truth: np.ndarray | None = None) -> dict
     told["seconds"] = time.perf_counter() - started
     if truth is not None and not found.unfit:
         auc = _auc(truth, found.log_ratio)
-        told["auc"] = max(auc, 1 - auc) if truth.mean() == 0.5 else auc  # halves: either is the smaller
+        # halves: either is the smaller
+        if truth.mean() == 0.5:
+            told["auc"] = max(auc, 1 - auc)
+        else:
+            told["auc"] = auc
     return told
 
 
@@ -196,7 +217,8 @@ def _mixed(
         )
         return X, np.arange(n) < few
     found, sources, _ = inputs(folder)
-    base, usual = found[SENTENCES][0], np.flatnonzero(sources != "swadesh")
+    base = found[SENTENCES][0]
+    usual = np.flatnonzero(sources != "swadesh")
     if other == "rotated":
         rows = rng.permutation(usual)[:n]
         X = unit_rows(base[rows])
@@ -222,11 +244,9 @@ def trusted(folder: str, other: str, draw: int) -> dict[str, Any]:
     if other == "words":
         first, second, _ = words()
         rows = rng.permutation(len(first))
-        X, truth, sample = (
-            np.r_[first[rows[:2250]], second[rows[2250:2500]]],
-            np.arange(2500) >= 2250,
-            rows[2500:],
-        )
+        X = np.r_[first[rows[:2250]], second[rows[2250:2500]]]
+        truth = np.arange(2500) >= 2250
+        sample = rows[2500:]
         ranks = ShortAxes.of(first[sample[:200]]).energy(X)
     else:
         found, sources, _ = inputs(folder)
@@ -286,15 +306,21 @@ def repair(folder: str, other: str, share: float, method: str, draw: int) -> dic
     else:
         found, _, _ = inputs(folder)
         Y, numbers = found[other]
-        base, rows = found[SENTENCES][0][numbers], rng.permutation(len(numbers))[:9000]
+        base = found[SENTENCES][0][numbers]
+        rows = rng.permutation(len(numbers))[:9000]
     pure, foreign, queries = (
         unit_rows(side) for side in (base[rows[1000:]], Y[rows[1000:]], base[rows[:1000]])
     )
     few = round(share * len(pure))
-    known = 0 if method == "none" else int(method.split()[0])
+    if method == "none":
+        known = 0
+    else:
+        known = int(method.split()[0])
     before = np.r_[foreign[:few], pure[few:]]
     majority = np.r_[pure[few:], pure[:known]]
-    pairs = np.stack([np.arange(known), len(pure) - few + np.arange(known)]) if known else None
+    pairs = None
+    if known:
+        pairs = np.stack([np.arange(known), len(pure) - few + np.arange(known)])
     record = {"other": other, "share": share, "method": method, "n": len(pure)}
     wanted = np.argpartition(-(queries @ pure.T), 10, axis=1)[:, :10]
     record |= {"before": _recall(queries, before, wanted), "refused": False}
@@ -331,7 +357,10 @@ def grid(draws: int, parts: list[str]) -> Iterator[tuple[str, Callable[..., Any]
         naming: product((SENTENCES, *OTHERS[:-1]), sources, range(draws)),
     }
     for function, arguments in cells.items():
-        name = "controls" if function is control else function.__name__
+        if function is control:
+            name = "controls"
+        else:
+            name = function.__name__
         yield from ((name, function, cell) for cell in arguments if name in parts)
 
 
@@ -345,7 +374,9 @@ def _done(part: str, function: Callable[..., Any], folder: str, arguments: tuple
 
 def run(folder: str, out: Path, draws: int, workers: int, parts: list[str]) -> None:
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    lines = map(json.loads, out.read_text(encoding="utf-8").splitlines()) if out.exists() else ()
+    lines = ()
+    if out.exists():
+        lines = map(json.loads, out.read_text(encoding="utf-8").splitlines())
     there = {(one["part"], *one.get("arguments", ())) for one in lines}
     cells = [cell for cell in grid(draws, parts) if (cell[0], *cell[2]) not in there]
     started = time.perf_counter()
@@ -367,9 +398,14 @@ def interval(found: pd.Series) -> str:
     """Count of draws with a 95 % interval (Jeffreys)."""
     from scipy.stats import beta
 
-    k, n = int(found.sum()), len(found)
-    low = beta.ppf(0.025, k + 0.5, n - k + 0.5) if k else 0.0
-    high = beta.ppf(0.975, k + 0.5, n - k + 0.5) if k < n else 1.0
+    k = int(found.sum())
+    n = len(found)
+    low = 0.0
+    if k:
+        low = beta.ppf(0.025, k + 0.5, n - k + 0.5)
+    high = 1.0
+    if k < n:
+        high = beta.ppf(0.975, k + 0.5, n - k + 0.5)
     return f"{k} of {n} ({short(low)} to {short(high)})"
 
 
@@ -392,15 +428,20 @@ def table(path: Path) -> list[str]:
 
 def _controls(some: pd.DataFrame) -> Iterator[list[str]]:
     some = some.dropna(subset=["kind"])
-    contextual, held = ~some.family.isin([*WORDS, "mean"]), ~some.kind.isin(CALIBRATED)
+    contextual = ~some.family.isin([*WORDS, "mean"])
+    held = ~some.kind.isin(CALIBRATED)
     kinds = {kind: some.kind == kind for kind in KINDS} | {"all": held | True, "all held out": held}
     for kind, chosen in kinds.items():
-        cells, lows = [kind, "yes" if kind in CALIBRATED else "no" if kind in KINDS else ""], []
+        cells = [kind, "yes" if kind in CALIBRATED else "no" if kind in KINDS else ""]
+        lows = []
         for family in (contextual, ~contextual):
             one = some[chosen & family]
             compared = one.high[one.unfit.eq("")]
             alarms = interval(compared < MIXED), interval((compared >= MIXED) & (compared < SUSPECTED))
-            cells += [*alarms, f"{len(one) - len(compared)}"] if len(one) else [""] * 3
+            if len(one):
+                cells += [*alarms, f"{len(one) - len(compared)}"]
+            else:
+                cells += [""] * 3
             lows.append(short(float(compared.min())))
         yield [*cells, " / ".join(lows)]
 
@@ -409,7 +450,8 @@ def _detection(some: pd.DataFrame) -> Iterator[list[str]]:
     some = some.dropna(subset=["other"]).sort_values(["n", "share"], ascending=False, kind="stable")
     some = some.sort_values("other", key=lambda others: others.map(OTHERS.index), kind="stable")
     for (other, n, share), one in some.groupby(["other", "n", "share"], sort=False):
-        found, compared = [interval(one.high < limit) for limit in (MIXED, SUSPECTED)], one.unfit.eq("")
+        found = [interval(one.high < limit) for limit in (MIXED, SUSPECTED)]
+        compared = one.unfit.eq("")
         cells = [other, f"{int(n):,}", f"{share:g}", *found, f"{int((~compared).sum())}"]
         counted = float((one.counted[compared] / (share * n)).median())
         yield [*cells, short(float(one.auc.mean())), short(counted, 2)]

@@ -60,7 +60,8 @@ from relcore.studies.study import share
 
 ROWS = 900
 SPACES = ("digits", "sentences", "words")
-DEFAULT, STRICT = Thresholds(), Thresholds(EverythingNew(0.0, 0.0, 0.0, 0.0), NewQueries(0.0, 0.0, 0.0, 0.0))
+DEFAULT = Thresholds()
+STRICT = Thresholds(EverythingNew(0.0, 0.0, 0.0, 0.0), NewQueries(0.0, 0.0, 0.0, 0.0))
 TABLE = Path(__file__).with_suffix(".md")
 Change = Callable[[np.ndarray, np.ndarray | None, np.random.Generator], np.ndarray]
 
@@ -81,13 +82,17 @@ def main() -> None:
         parser.error(
             f"expected changes among {'; '.join([*CHANGES, *BROKEN])}, got {'; '.join(sorted(unknown))}"
         )
-    lines = options.file.read_text().splitlines() if options.file.is_file() else []
+    lines = []
+    if options.file.is_file():
+        lines = options.file.read_text().splitlines()
     done = {(one["change"], one["space"], one["draw"]): one for one in map(json.loads, lines)}
     for change in options.changes or [*CHANGES, *BROKEN]:
         for space in SPACES:
             for draw in range(0 if left_out(change, space) else 34 if change in NULLS else 8):
                 if (change, space, draw) not in done:
-                    found = broken_alarms if change in BROKEN else alarms
+                    found = alarms
+                    if change in BROKEN:
+                        found = broken_alarms
                     one = {"change": change, "space": space, "draw": draw, **found(change, space, draw)}
                     done[change, space, draw] = one
                     with options.file.open("a") as file:
@@ -118,7 +123,8 @@ def swapped(name: str) -> np.ndarray:
         return rows(data.items(0, len(data)))["layer 6"]
     encoder = SmallVision("vit")
     trained = encoder.train(data, silent)
-    first, second = "encoder.layers.layers.0.", "encoder.layers.layers.1."
+    first = "encoder.layers.layers.0."
+    second = "encoder.layers.layers.1."
     names = {
         one: one.replace(first, "?").replace(second, first).replace("?", second) for one in trained.arrays
     }
@@ -131,8 +137,11 @@ def alarms(change: str, space: str, draw: int) -> dict[str, list[bool]]:
     vectors, labels = space_of(space)
     rng = np.random.default_rng((crc32(change.encode()), SPACES.index(space), draw))
     rows = rng.choice(len(vectors), ROWS, replace=change == "A/A, rows drawn with repetition")
-    old, own = vectors[rows], None if labels is None else labels[rows]
-    base = swapped(space)[rows] if change == "layers swapped" else old
+    old = vectors[rows]
+    own = None if labels is None else labels[rows]
+    base = old
+    if change == "layers swapped":
+        base = swapped(space)[rows]
     new = CHANGES[change](rounded(base, rng), own, rng)
     ids = [str(row) for row in range(ROWS)]
     pair = [
@@ -153,9 +162,12 @@ def broken_alarms(kind: str, space: str, draw: int) -> dict[str, list[bool]]:
     for n_broken in N_BROKEN:
         rng = np.random.default_rng((crc32(kind.encode()), SPACES.index(space), draw, n_broken))
         base = vectors[rng.choice(len(vectors), ROWS, replace=False)]
-        old, new = rounded(base, rng), rounded(base, rng)
-        some, ids = rng.choice(ROWS, n_broken, replace=False), np.array([str(row) for row in range(ROWS)])
-        new = turned(new, None, rng) if draw % 2 else new
+        old = rounded(base, rng)
+        new = rounded(base, rng)
+        some = rng.choice(ROWS, n_broken, replace=False)
+        ids = np.array([str(row) for row in range(ROWS)])
+        if draw % 2:
+            new = turned(new, None, rng)
         kept = np.ones(ROWS, bool)
         if BROKEN[kind] is None:
             kept[some] = False
@@ -344,12 +356,17 @@ def table(found: list[dict]) -> str:
 
 # Passports.
 
-SHORT, LONG = PROMPTS[1], PROMPTS[-1]
+SHORT = PROMPTS[1]
+LONG = PROMPTS[-1]
 PASSPORT_TABLE = Path(__file__).with_name("passport_rates.md")
 CHOOSE = Path(__file__).parents[1] / "assets" / "anchors" / "choose.py"
 BUNDLED = {"the bundled ones": ANCHORS.read_text(encoding="utf-8").splitlines()}
-TEXTS, HELD_OUT, SETS, FEW = 300, 1000, 3, 20
-MODEL, NARROW = "MiniLM", "MiniLM, layer 3"
+TEXTS = 300
+HELD_OUT = 1000
+SETS = 3
+FEW = 20
+MODEL = "MiniLM"
+NARROW = "MiniLM, layer 3"
 WORDS = {"Word2Vec, mean": "word2vec-novels", "FastText, mean": "fasttext-novels"}
 BRIDGES = ((MODEL, NARROW), (MODEL, "Word2Vec, mean"), ("FastText, mean", "Word2Vec, mean"))
 
@@ -422,14 +439,16 @@ def mixtures(
 ) -> dict[str, tuple[str, np.ndarray]]:
     """Name → "mixed" and X (n, d), of which 5, 30 and 50 % of the rows are rotated, or of another model that
     is padded, rotated and of the same lengths, or of another recipe."""
-    rotation, found = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0], {}
+    rotation = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0]
+    found = {}
     for name, rows in {"rotated": X, **others}.items():
         other = np.zeros_like(X)
         other[:, : rows.shape[1]] = rows
         if name == "rotated" or rows.shape[1] < X.shape[1]:
             other = unit_rows(other @ rotation) * np.linalg.norm(X, axis=1, keepdims=True)
         for part in (0.05, 0.3, 0.5):
-            mixed, some = X.copy(), rng.choice(len(X), max(1, round(part * len(X))), replace=False)
+            mixed = X.copy()
+            some = rng.choice(len(X), max(1, round(part * len(X))), replace=False)
             mixed[some] = other[some]
             found[f"{100 * part:.0f} % of another model: {name}"] = "mixed", mixed
     return found
@@ -447,7 +466,8 @@ def passport_rates(
     n: int,
 ) -> dict[tuple[str, str], Counter[str]]:
     """(change, right class) → how often each class was said."""
-    X, told = pool[base], {}
+    X = pool[base]
+    told = {}
     for draw in draws:
         rng = np.random.default_rng((draw, n))
         some = rng.choice(len(X), n, replace=False)
@@ -471,7 +491,9 @@ def elsewhere(draws: Sequence[int]) -> list[str]:
     """The tables of `passport_rates` on 300 captions and 300 abstracts, which no threshold was chosen on."""
     captions = pd.read_parquet(data_folder() / "multi30k" / "train.parquet").en
     abstracts = pd.read_parquet(data_folder() / "cranfield" / "documents.parquet").text
-    abstracts, encoder, lines = abstracts.str.split().str[:40].str.join(" "), model_at_hand("minilm"), []
+    abstracts = abstracts.str.split().str[:40].str.join(" ")
+    encoder = model_at_hand("minilm")
+    lines = []
     for kind, column in {"Captions": captions, "Abstracts of Cranfield": abstracts}.items():
         texts = column[column.str.len() > 10].drop_duplicates().sample(TEXTS, random_state=1).tolist()
         pool = encode_texts(encoder, texts, "", SHORT, LONG)
@@ -551,7 +573,8 @@ def bridged(
     new, old = known(anchors, pair)
     ids = [f"r{row}" for row in range(len(new))]
     spaces = LatentSpace(old, ids, name="old"), LatentSpace(new, ids, name="new")
-    adapter, found = Migration(sizes=()).run(spaces).fitted(new, old), []
+    adapter = Migration(sizes=()).run(spaces).fitted(new, old)
+    found = []
     for rows in tested.values():
         asked, there = known(rows, pair)
         near = adapter.transform(asked) @ adapter.corpus(there).T
@@ -574,7 +597,8 @@ def bridges(texts: Mapping[str, list[str]], state: int) -> list[str]:
     titles = [f"{new} → {old}, {test}" for new, old in BRIDGES for test in tested]
     lines = [f"| 300 anchors | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
     for name, some in (BUNDLED | dict(texts)).items():
-        rng, cells = np.random.default_rng((state, 3)), []
+        rng = np.random.default_rng((state, 3))
+        cells = []
         n = 1 if name in BUNDLED else SETS
         sets = [vectors_of([some[row] for row in rng.permutation(len(some))[:300]]) for _ in range(n)]
         for pair in BRIDGES:
@@ -598,7 +622,9 @@ def detection(texts: Mapping[str, list[str]], draws: Sequence[int]) -> list[str]
     for name, some in (BUNDLED | dict(texts)).items():
         some = some[:300]
         pool = pool_of(recipes_of(model_at_hand("minilm"), some, ("", SHORT)))
-        others, cells, wrong = other_models(some, 384), [], Counter()
+        others = other_models(some, 384)
+        cells = []
+        wrong = Counter()
         for n in (8, 16, 32):
             told = passport_rates(pool, next(iter(BASES)), others, draws, n)
             right = sum(said[truth] for (_, truth), said in told.items())
@@ -627,7 +653,8 @@ def passport(given: Sequence[str]) -> None:
     texts = sources()
     asked = texts["questions"][:TEXTS]
     tried = recipes_of(model_at_hand("minilm"), asked)
-    others, pool = other_models(asked, 384), pool_of(tried)
+    others = other_models(asked, 384)
+    pool = pool_of(tried)
     again = np.random.default_rng(options.state).permutation(TEXTS)
     shuffled = encode_texts(model_at_hand("minilm"), [asked[row] for row in again], "")
     lines = [

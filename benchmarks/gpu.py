@@ -38,7 +38,8 @@ from relcore.scores.comparison import score_forms
 RESULTS = Path(__file__).parent / "gpu.md"
 DEVICE = "cuda" if has_gpu() else "cpu"
 SCALE = 1 if has_gpu() else 100
-QUERIES, ANCHORS = 2_000 // SCALE, 300 // (1 + SCALE // 2)
+QUERIES = 2_000 // SCALE
+ANCHORS = 300 // (1 + SCALE // 2)
 SECTIONS = ("compare", "neighbours", "inversion", "heads", "maps", "encode", "command")
 
 
@@ -111,10 +112,14 @@ def compare() -> Iterator[Line]:
 
 
 def scored(n: int, d: int) -> Line:
-    sides, ids, drawn = made_up(n, d), [f"row {row}" for row in range(n)], np.random.default_rng(1)
-    anchors, queries = drawn.choice(n, ANCHORS, replace=False), drawn.choice(n, QUERIES, replace=False)
+    sides = made_up(n, d)
+    ids = [f"row {row}" for row in range(n)]
+    drawn = np.random.default_rng(1)
+    anchors = drawn.choice(n, ANCHORS, replace=False)
+    queries = drawn.choice(n, QUERIES, replace=False)
     pair = match(*(LatentSpace(rows, ids) for rows in sides))
-    forms, names = ("absolute", "relative"), [pair.ids[row] for row in anchors]
+    forms = ("absolute", "relative")
+    names = [pair.ids[row] for row in anchors]
     ours = lambda: score_forms(pair, forms, names, ProjectionSpec(), n_queries=QUERIES)  # noqa: E731
 
     def floor(rows: list[torch.Tensor]) -> None:
@@ -125,7 +130,8 @@ def scored(n: int, d: int) -> Line:
                 nearest_rows(each[queries], each)
             (relative.T @ relative).cpu()
 
-    first, again = seconds(ours), seconds(ours)
+    first = seconds(ours)
+    again = seconds(ours)
     held = [uploaded(rows) for rows in sides]
     return Line(
         f"scores of {n:,} × {d}, absolute and relative, {ANCHORS} anchors, {QUERIES:,} queries",
@@ -142,7 +148,8 @@ def nearest_rows(queries: torch.Tensor, rows: torch.Tensor, k: int = 11) -> torc
 
 
 def neighbours() -> Iterator[Line]:
-    n, q = 1_000_000 // SCALE, 10_000 // SCALE
+    n = 1_000_000 // SCALE
+    q = 10_000 // SCALE
     rows = directions(torch.from_numpy(np.array(made_up(n, 128)[0]))).numpy()
     rows.flags.writeable = False
     queries = rows[:q]
@@ -154,11 +161,14 @@ def neighbours() -> Iterator[Line]:
 
 
 def inversion() -> Iterator[Line]:
-    n, d, k = 1_000_000 // SCALE, (768, 50)[SCALE > 1], 1_000 // SCALE
+    n = 1_000_000 // SCALE
+    d = (768, 50)[SCALE > 1]
+    k = 1_000 // SCALE
     source, target = made_up(n, d)
     anchors = np.random.default_rng(1).choice(n, k, replace=False)
     pairs = source[anchors].copy(), target[anchors].copy()
-    held, basis = uploaded(source), torch.randn(d, d, device=DEVICE)
+    held = uploaded(source)
+    basis = torch.randn(d, d, device=DEVICE)
     back = median(lambda: (directions(uploaded(source)) @ basis).cpu(), 1)
     floors = back, median(lambda: (directions(held) @ basis).cpu(), 1)
     methods = {
@@ -174,7 +184,8 @@ def inversion() -> Iterator[Line]:
         fit = lambda method=method: method.fit(*pairs)  # noqa: E731
         fits = [seconds(fit), min(seconds(fit) for _ in range(3))]
         if name in solvers:
-            solve, both = solvers[name], [uploaded(side).double() for side in pairs]
+            solve = solvers[name]
+            both = [uploaded(side).double() for side in pairs]
             fits.append(median(lambda solve=solve: solve(*(uploaded(side).double() for side in pairs))))
             fits.append(median(lambda solve=solve, both=both: solve(*both)))
         yield Line(f"{name}: fit to {k:,} pairs of width {d}, float64", *fits)
@@ -219,7 +230,8 @@ def encode() -> Iterator[Line]:
 
     n = 50_000 // SCALE // SCALE
     with tempfile.TemporaryDirectory() as folder:
-        rng, words = random.Random(0), [f"w{number}" for number in range(3_000)]
+        rng = random.Random(0)
+        words = [f"w{number}" for number in range(3_000)]
         lengths = (int(min(200, rng.lognormvariate(3, 0.6))) + 1 for _ in range(n))
         texts = [" ".join(rng.choices(words, k=length)) for length in lengths]
         save_bert(Path(folder, "bert"), words)
@@ -233,7 +245,8 @@ def encode() -> Iterator[Line]:
             peer = seconds(lambda: subprocess.run(script, cwd=folder, capture_output=True, check=True))
         yield Line(f"encode {n:,} texts by BERT-base, as a command; sentence-transformers", ours, None, peer)
         data = Dataset(lambda start, stop: texts[start:stop], ids, name="texts", kind="texts")
-        encoder, store = PretrainedText(str(Path(folder, "bert"))), Store(Path(folder, "other"))
+        encoder = PretrainedText(str(Path(folder, "bert")))
+        store = Store(Path(folder, "other"))
         ours = seconds(lambda: encode_rows(data, encoder, store))
         if has_gpu():
             from sentence_transformers import SentenceTransformer, models
@@ -295,7 +308,8 @@ for rows in held:
 
 
 def command() -> Iterator[Line]:
-    n, d = 1_000_000 // SCALE, (768, 50)[SCALE > 1]
+    n = 1_000_000 // SCALE
+    d = (768, 50)[SCALE > 1]
     with tempfile.TemporaryDirectory() as folder:
         for name, rows in zip("ab", made_up(n, d), strict=True):
             np.save(Path(folder, name), rows)

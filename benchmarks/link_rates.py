@@ -57,7 +57,9 @@ POOLED = {  # texts, and the weighting of their words
     "reviews-sif": ("reviews", "sif"),
     "wikipedia-sif": ("wikipedia", "sif"),
 }
-N_TEXTS, REVIEWS, FEWEST_WORDS = 20_000, (1_558_500, 1_623_000), 6
+N_TEXTS = 20_000
+REVIEWS = (1_558_500, 1_623_000)
+FEWEST_WORDS = 6
 SITUATIONS = {
     "words": "different words, Word2Vec and FastText",
     "captions": "different captions, mean Word2Vec and mean FastText vectors",
@@ -121,7 +123,8 @@ def _spectrum(name: str) -> np.ndarray:
 
 
 def _outline(rng: np.random.Generator, n: int, d: int = 100, clusters: int = 20) -> list[np.ndarray]:
-    centres, spread = 0.3 * rng.normal(size=(clusters, d)), np.arange(1, d + 1) ** -0.5
+    centres = 0.3 * rng.normal(size=(clusters, d))
+    spread = np.arange(1, d + 1) ** -0.5
     turns = [np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in WORDS]
     return [
         centres[rng.integers(clusters, size=n)] + rng.normal(size=(n, d)) * spread @ turn for turn in turns
@@ -171,7 +174,8 @@ def drawn(situation: str, n: int, n_pairs: int, state: int) -> dict[str, float |
     began = process_time()
     if n_pairs:
         same = np.stack([np.arange(n_pairs)] * 2)
-        mapping, found = map_from_pairs(X, Y, same, state), {}
+        mapping = map_from_pairs(X, Y, same, state)
+        found = {}
     else:
         *_, fit = link_clusters(X, Y, state)
         mapping = fit.mapping
@@ -199,7 +203,10 @@ def table(lines: pd.DataFrame) -> str:
     ]
     for name, title in SITUATIONS.items():
         for (n, n_pairs), part in lines[lines["situation"] == name].groupby(["rows", "pairs"]):
-            linked = "" if n_pairs else f"{int(part['linked'].sum())}"
+            if n_pairs:
+                linked = ""
+            else:
+                linked = f"{int(part['linked'].sum())}"
             accuracy = f"{part['top1'].mean():.3f} ({part['top1'].min():.3f})"
             cells = (title, f"{n:,}", n_pairs, len(part), linked, accuracy, f"{part['seconds'].median():.0f}")
             told.append(f"| {' | '.join(map(str, cells))} |")
@@ -249,9 +256,15 @@ showed that right maps were refused.
 # Many spaces in one.
 
 UNIVERSE_TABLE = Path(__file__).with_name("universe.md")
-STATES, PAIRS = (20, 21, 22, 23, 24), (300, 1000, 3000)
-N_CAPTIONS, GCCA_WIDTH, GCCA_RIDGE = 11_000, 250, 1.0
-HUBS, N_SHARED, N_OF_A_HUB, N_TESTED = (0, 1, 2, 4, 8), 25, 200, 400
+STATES = (20, 21, 22, 23, 24)
+PAIRS = (300, 1000, 3000)
+N_CAPTIONS = 11_000
+GCCA_WIDTH = 250
+GCCA_RIDGE = 1.0
+HUBS = (0, 1, 2, 4, 8)
+N_SHARED = 25
+N_OF_A_HUB = 200
+N_TESTED = 400
 
 
 TEXTS = {"captions": ("multi30k", "en"), "questions": ("trec", "text")}
@@ -275,7 +288,8 @@ def text_spaces(folder: Path, store: Store, name: str) -> list[LatentSpace]:
 
 
 def mean_top1(universe: Universe, kept: Sequence[int] | None = None) -> float:
-    kept = range(len(universe.members)) if kept is None else kept
+    if kept is None:
+        kept = range(len(universe.members))
     return float(np.nanmean(universe.accuracy[np.ix_(kept, kept)]))
 
 
@@ -308,7 +322,8 @@ def gcca(spaces: Sequence[LatentSpace], universe: Universe) -> float:
     the whitened spaces agree most, each regressed on its own rows, with a small ridge.
     """
     parts = of_both(spaces, universe)
-    whitened, regressions = [], []
+    whitened = []
+    regressions = []
     for X, _ in parts:
         left, values, right = thin_svd(X.astype(np.float64))
         shrunk = values / np.sqrt(values**2 + GCCA_RIDGE * np.mean(values**2))
@@ -322,10 +337,8 @@ def gcca(spaces: Sequence[LatentSpace], universe: Universe) -> float:
 def with_wrong_pairs(space: LatentSpace, tested: Sequence[str], state: int) -> LatentSpace:
     """A space of which 75 % of the rows that are not tested have the vector of another one."""
     pool = np.flatnonzero(~space.index.isin(tested))
-    wrong, vectors = (
-        np.random.default_rng(state).permutation(pool)[: 3 * len(pool) // 4],
-        np.array(space.vectors),
-    )
+    wrong = np.random.default_rng(state).permutation(pool)[: 3 * len(pool) // 4]
+    vectors = np.array(space.vectors)
     vectors[wrong] = vectors[np.roll(wrong, 1)]
     return LatentSpace(vectors, space.ids, name=space.name)
 
@@ -342,7 +355,9 @@ def methods(spaces: Sequence[LatentSpace]) -> Iterator[tuple[str, ...]]:
 
 
 def text_rows(spaces: Sequence[LatentSpace]) -> Iterator[tuple[str, str]]:
-    state, lost, changed = STATES[0], [], []
+    state = STATES[0]
+    lost = []
+    changed = []
     whole = Universe.fit(spaces, rows=1000, random_state=state)
     for i, space in enumerate(spaces):
         others = [j for j in range(len(spaces)) if j != i]
@@ -357,7 +372,8 @@ def text_rows(spaces: Sequence[LatentSpace]) -> Iterator[tuple[str, str]]:
     yield "75 % wrong pairs in one of them: the most that the others lose", signed(max(lost))
     yield "one added by one map, against refitting all five: the worst", signed(min(changed))
     first, second = spaces[:2]  # of one width: no direction is lost on the way
-    cycle, X = Universe.fit([first, second], rows=1000, random_state=state, unit=False), first.vectors
+    cycle = Universe.fit([first, second], rows=1000, random_state=state, unit=False)
+    X = first.vectors
     around = cycle.translate(cycle.translate(X, first.name, second.name), second.name, first.name)
     moved = np.linalg.norm(around - X, axis=1).max() / np.linalg.norm(X, axis=1).mean()
     yield "a cycle of two with `--no-unit`: the most that a row has moved, of the mean length", f"{moved:.1e}"
@@ -367,7 +383,8 @@ def stitched(state: int, noise: float, kept: float, hub_rows: int | None) -> lis
     """Accuracy of heads on the rows of another network, both of damaged digits, by number of hubs: networks
     of undamaged digits. The two share few rows; each hub has `hub_rows` rows of its own draw, None: all.
     """
-    rng, (X, y) = np.random.default_rng(state), load_digits(return_X_y=True)
+    rng = np.random.default_rng(state)
+    (X, y) = load_digits(return_X_y=True)
     damaged = X + noise * rng.normal(size=X.shape), X * (rng.random(X.shape) < kept)
     hidden = []
     for number, images in enumerate([*damaged, *[X] * max(HUBS)]):
@@ -384,7 +401,8 @@ def stitched(state: int, noise: float, kept: float, hub_rows: int | None) -> lis
         LatentSpace(rows[of], list(map(str, of)), name=f"network {number}")
         for number, (rows, of) in enumerate(zip(hidden, own, strict=True))
     ]
-    heads, accuracy = [fit_head(hidden[i][own[i]], y[own[i]], 10) for i in (0, 1)], []
+    heads = [fit_head(hidden[i][own[i]], y[own[i]], 10) for i in (0, 1)]
+    accuracy = []
     for n_hubs in HUBS:
         universe = Universe.fit(spaces[: 2 + n_hubs], unit=False, random_state=state)
         found = [
@@ -400,21 +418,27 @@ def hub_rows() -> Iterator[tuple[str, str]]:
         runs = [stitched(state, noise, kept, rows) for state in STATES]
         told = ", ".join(map(short, np.mean(runs, axis=0)))
         ranks = ", ".join(short(float(spearmanr(HUBS, one).statistic), 2) for one in runs)
-        of_a_hub = f"{rows} rows in each hub" if rows else "all rows in each hub"
+        of_a_hub = "all rows in each hub"
+        if rows:
+            of_a_hub = f"{rows} rows in each hub"
         what = f"digits, noise {noise:g} of 16 against {percent(kept)} of the pixels, {N_SHARED} shared rows, {of_a_hub}"
         yield f"{what}: stitched accuracy with 0, 1, 2, 4, 8 hubs", f"{told}; Spearman {ranks}"
 
 
 def timing() -> tuple[str, str]:
-    rng, ids, spaces = np.random.default_rng(0), [str(i) for i in range(20_000)], []
+    rng = np.random.default_rng(0)
+    ids = [str(i) for i in range(20_000)]
+    spaces = []
     true = rng.normal(size=(20_000, 384)) * np.linspace(2, 0.1, 384)
     for number in range(12):
         turn, _ = np.linalg.qr(rng.normal(size=(384, 384)))
         rows = (true @ turn + 0.5 * rng.normal(size=true.shape)).astype(np.float32)
         spaces.append(LatentSpace(rows, ids, name=str(number)))
-    begun, used = time.perf_counter(), time.process_time()
+    begun = time.perf_counter()
+    used = time.process_time()
     Universe.fit(spaces)
-    seconds, cores = time.perf_counter() - begun, time.process_time() - used
+    seconds = time.perf_counter() - begun
+    cores = time.process_time() - used
     return "12 spaces of 20,000 × 384, with scores", f"{seconds:.0f} s ({cores:.0f} s of CPU)"
 
 
@@ -426,7 +450,8 @@ def universe_table(rows: Iterable[tuple[str, ...]]) -> str:
 
 def universe() -> None:
     warnings.simplefilter("ignore")
-    what, parts = ("what", "measured"), []
+    what = ("what", "measured")
+    parts = []
     if folder := data_folder():
         parts.append(
             "Accuracy: held-out rows, of 1,000, whose nearest row in the other space is their own; chance .001."

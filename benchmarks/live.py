@@ -41,7 +41,8 @@ from tests.browser.chromium import FLAGS, REST, SETTLED, find_chromium, serve
 SIZES = (20_000, 100), (250_000, 128)
 ON_A_GPU = (1_000_000, 384)
 ANCHORS = (2, 8, 300)
-MOVES, LEVEL = 200, 1000
+MOVES = 200
+LEVEL = 1000
 CLASSES = 10
 SHOWN = (
     "drawn => { const root = document.querySelector('.ls-root'); return root?.dataset.drawn &&"
@@ -62,7 +63,8 @@ def resident(pid: int) -> float:
         except (OSError, IndexError):
             continue
         children[parent].append(int(status.parent.name))
-    total, waiting = 0, [pid]
+    total = 0
+    waiting = [pid]
     while waiting:
         one = waiting.pop()
         waiting += children[one]
@@ -85,7 +87,10 @@ def main() -> int:
     parser.add_argument("--moves", type=int, default=MOVES)
     options = parser.parse_args()
     on_a_gpu = resolve().startswith("cuda")
-    sizes = [(options.rows, options.width)] if options.rows else [*SIZES, *[ON_A_GPU] * on_a_gpu]
+    if options.rows:
+        sizes = [(options.rows, options.width)]
+    else:
+        sizes = [*SIZES, *[ON_A_GPU] * on_a_gpu]
     print("device", device_in_words(), flush=True)
     if options.try_it:
         try_it(options.moves // 6)
@@ -150,7 +155,8 @@ def in_a_browser(n: int, d: int, moves: int, slider: bool) -> None:
     asked = {one["serial"]: one["time"] for one in heard if one["what"] == "asked"}
     for what in ("data", "drawn", "whole", "settled", "scores"):
         known = [one["time"] - asked[one["serial"]] for one in heard if one["what"] == what]
-        known = known[2:] if what in ("data", "drawn") else known
+        if what in ("data", "drawn"):
+            known = known[2:]
         if known:
             spread(f"{name}_{what}_ms", known)
         say(f"{name}_{what}_answers", len(known))
@@ -168,7 +174,8 @@ def star_path(page: Any) -> Callable[[int], tuple[float, float]]:
 
     def place(move: int) -> tuple[float, float]:
         angle = move / 9
-        across, down = 0.5 + 0.3 * np.cos(angle), 0.5 + 0.3 * np.sin(1.3 * angle)
+        across = 0.5 + 0.3 * np.cos(angle)
+        down = 0.5 + 0.3 * np.sin(1.3 * angle)
         return plot["x"] + across * plot["width"], plot["y"] + down * plot["height"]
 
     return place
@@ -240,7 +247,8 @@ def try_it(times: int) -> None:
 
 def sentence_encoders(store: str) -> list[SpaceSpec]:
     """The encodings of 960 sentences that come with Relscope, and one by LSA."""
-    example, lsa = EXAMPLES["sentences"], TfidfSvd(300)
+    example = EXAMPLES["sentences"]
+    lsa = TfidfSvd(300)
     (space,) = encode(example.dataset, lsa, Store(store))
     key = encoding_key(load_dataset(example.dataset).digest, lsa)
     specs, _ = example_spaces("sentences", bundled_results())
@@ -259,7 +267,8 @@ def stroked(page: Any, number: int) -> float | None:
     if not page.locator("canvas.pad").count():
         page.get_by_text("Draw", exact=True).click()
         page.evaluate(SETTLED)
-    pad, rng = page.locator("canvas.pad").bounding_box(), np.random.default_rng(number)
+    pad = page.locator("canvas.pad").bounding_box()
+    rng = np.random.default_rng(number)
     places = pad["width"] * rng.uniform(0.2, 0.8, (3, 2)) + (pad["x"], pad["y"])
     if number % 4 == 0:
         page.get_by_role("button", name="Clear").click()
@@ -284,7 +293,9 @@ def answered(page: Any, act: Callable[[], Any]) -> float | None:
     act()
     page.evaluate(SETTLED)
     asked, answered_at = page.evaluate("[window.asked, window.answered]")
-    return answered_at - asked if answered_at else None
+    if answered_at:
+        return answered_at - asked
+    return None
 
 
 def made_up(n: int, d: int) -> Match:
@@ -301,7 +312,8 @@ def made_up(n: int, d: int) -> Match:
 
 def server(pair: Match, moves: int) -> None:
     """A moved anchor to both maps as float16, and to all scores, of 300 and of 2,000 queries."""
-    rows, rng = np.arange(len(pair)), np.random.default_rng(1)
+    rows = np.arange(len(pair))
+    rng = np.random.default_rng(1)
     size = f"{len(pair)}x{pair.source.dimension}"
     apart = ReductionSpec()
     reference = pca_pair(pair, rows, OWN, (), ProjectionSpec(), apart)[0][0]
@@ -373,7 +385,8 @@ def write_spaces(folder: Path, n: int, width: int) -> list[str]:
     )
     rotation = np.linalg.qr(rng.standard_normal((width, width)))[0].astype(np.float32)
     second = first @ rotation + rng.standard_normal((n, width), dtype=np.float32) / 2
-    ids, names = [f"row {row}" for row in range(n)], [f"class {label}" for label in labels]
+    ids = [f"row {row}" for row in range(n)]
+    names = [f"class {label}" for label in labels]
     paths = []
     for side, matrix in (("first", first), ("second", second)):
         paths.append(str(folder / f"{side}.npz"))
@@ -419,7 +432,8 @@ async def add_anchors(page: Any, ids: list[str]) -> list[tuple[float, float]]:
     """Each of the ids added on Explore's tab of anchors, one after the other."""
     await page.get_by_role("tab", name="Anchors").click()
     await page.evaluate(SETTLED)
-    box, found = page.locator(".st-key-anchors-search input"), []
+    box = page.locator(".st-key-anchors-search input")
+    found = []
     for one in ids:
         drawn = await page.get_attribute(".ls-root", "data-drawn")
         await box.fill(one)

@@ -75,7 +75,8 @@ MODELS: dict[str, Encoder] = {
     "paraphrase": OnnxText(),
     "minilm": MiniLM(),
 }
-MOST_DOCUMENTS, MOST_ASKED = 1_500, 200
+MOST_DOCUMENTS = 1_500
+MOST_ASKED = 200
 
 
 class Collection(NamedTuple):
@@ -127,7 +128,8 @@ def trec() -> Collection:
 def wikipedia(by_title: bool) -> Collection:
     """Sentences of 100 articles; queries are other sentences, or the titles."""
     articles = wikipedia_dataset(DatasetSpec("wikipedia"), Store())
-    labels, texts = articles.labels, articles.items(0, len(articles))
+    labels = articles.labels
+    texts = articles.items(0, len(articles))
     rank = pd.Series(labels).groupby(labels).cumcount().to_numpy()
     names = pd.unique(labels)[::1][:75]
     kept = np.flatnonzero((rank < 20) & np.isin(labels.astype(str), names.astype(str)))
@@ -145,7 +147,8 @@ def docstrings(packages: tuple[str, ...]) -> Collection:
     for package in packages:
         for _, text in sorted(set(_docstrings(package))):
             first, _, rest = re.sub(r"[ \t]+", " ", text).partition("\n\n")
-            first, rest = " ".join(first.split()), " ".join(rest.split())
+            first = " ".join(first.split())
+            rest = " ".join(rest.split())
             if 20 < len(first) < 200 and "(" not in first and len(rest) > 100:
                 pairs.setdefault(first, rest[:600])
     some = np.random.default_rng(0).permutation(sorted(pairs))[:MOST_DOCUMENTS]
@@ -318,7 +321,10 @@ NUMBERS_OF_PAIRS = (100, 300, 1000)
 
 def rates(folder: Path, out: Path, only: list[str], draws: int, part: int, parts: int) -> None:
     """Write a line for each cell that the file has not."""
-    done = {line["cell"] for line in map(json.loads, out.read_text().splitlines())} if out.exists() else set()
+    if out.exists():
+        done = {line["cell"] for line in map(json.loads, out.read_text().splitlines())}
+    else:
+        done = set()
     cells = list(product(only, CHANGES, NUMBERS_OF_PAIRS, range(draws)))
     with out.open("a") as stream:
         for name, change, n_pairs, draw in cells[part::parts]:
@@ -381,7 +387,8 @@ class Queries(NamedTuple):
 
     def of(self, asked: Sequence[int]) -> tuple[list[LatentSpace], tuple[JudgedQuery, ...]]:
         """The spaces of a migration with some of the queries, and their judgements."""
-        ids, names = [f"d{row}" for row in range(self.n)], [f"q{one}" for one in asked]
+        ids = [f"d{row}" for row in range(self.n)]
+        names = [f"q{one}" for one in asked]
         spaces = [
             LatentSpace(side[: self.n], ids, name=model)
             for side, model in zip(self.rows, self.names, strict=True)
@@ -405,7 +412,8 @@ def contradicts(said: MigrationResult, other: MigrationResult) -> bool:
     """Whether a clear verdict is refuted by the other half of the queries: a cheaper option is clearly better
     there, or a dearer one clearly gains more than the verdict allows.
     """
-    chosen, bootstrap = said.verdict.option, Bootstrap(len(other.queries))
+    chosen = said.verdict.option
+    bootstrap = Bootstrap(len(other.queries))
     if not said.verdict.is_clear:
         return False
     for option in set(OPTIONS) - {chosen} - ({"cascade"} if not said.price.saves else set()):
@@ -491,7 +499,8 @@ def compress(folder: Path, out: Path, only: list[str]) -> None:
 def cut_bridge(task: Migration, spaces: list[LatentSpace], adapter: str) -> dict[str, float]:
     """What a bridge loses where the rows that are searched keep their first 64 dimensions."""
     ground = task.ground(spaces, checked=True)
-    trial, sides = ground.trial, ground.trial.sides(ground.pairs.fit(adapter))
+    trial = ground.trial
+    sides = ground.trial.sides(ground.pairs.fit(adapter))
     codes = Codes(unit_rows(sides.bridged[1][:, :CUT_TO]), lambda Q: Q[:, :CUT_TO].copy(), 4 * CUT_TO)
     cut = sides._replace(bridged=(codes.queries(sides.bridged[0]), codes.rows))
     scores = [trial.score(trial.lists(one, options=("bridge",))["bridge"]) for one in (cut, sides)]

@@ -32,7 +32,8 @@ from relcore.sharded.operations import Runner, compare_shards
 from relcore.sharded.space import Shard, ShardBlock, ShardedSpace
 
 RESULTS = Path(__file__).parent / "shards.md"
-ROWS_PER_SHARD, FEWEST_SHARDS = 250_000, 4
+ROWS_PER_SHARD = 250_000
+FEWEST_SHARDS = 4
 GRID = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 _BLOCK = 8192  # rows that one generator makes: what a row is does not depend on how it is read
@@ -145,7 +146,8 @@ def seconds_of_products(width: int, n_anchors: int) -> float:
     relative rows, and those of unit rows for four representations; one rotation; two lists of neighbours for
     each query and representation.
     """
-    w, rng = min(width, n_anchors), np.random.default_rng(0)
+    w = min(width, n_anchors)
+    rng = np.random.default_rng(0)
     X, U = (rng.standard_normal((_BLOCK, d), dtype=np.float32) for d in (width, w))
     turn, square, queries = (
         rng.standard_normal(shape, dtype=np.float32) for shape in ((width, w), (width, width), (w, 2))
@@ -226,7 +228,8 @@ def document(found: list[Measured], width: int, n_anchors: int) -> str:
         for one in found
     ]
     worst = max(abs(a + b * one.rows / one.workers - one.seconds) / one.seconds for one in found)
-    row_bytes, billion = 4 * width * 2, 1_000_000_000
+    row_bytes = 4 * width * 2
+    billion = 1_000_000_000
     lines += [
         "",
         (
@@ -321,7 +324,8 @@ class MadeShard(Shard):
     @cached_property
     def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
         """R, and where the rows lie."""
-        rng, latent = np.random.default_rng((self.seed, 1, self.side)), max(1, self.width // 2)
+        rng = np.random.default_rng((self.seed, 1, self.side))
+        latent = max(1, self.width // 2)
         matrix = rng.standard_normal((latent, self.width), dtype=np.float32) / np.float32(np.sqrt(latent))
         return matrix, rng.standard_normal(self.width, dtype=np.float32)
 
@@ -329,17 +333,24 @@ class MadeShard(Shard):
         return self  # it has no file
 
     def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
-        n, out, filled, first = self.n, None, 0, 0
+        n = self.n
+        out = None
+        filled = 0
+        first = 0
         for number in range(-(-n // _BLOCK)):
             part = self._made(number)
             while len(part):
                 if out is None:
-                    out, filled = np.empty((min(rows, n - first), self.width), dtype=np.float32), 0
+                    out = np.empty((min(rows, n - first), self.width), dtype=np.float32)
+                    filled = 0
                 m = min(len(part), len(out) - filled)
-                out[filled : filled + m], part, filled = part[:m], part[m:], filled + m
+                out[filled : filled + m] = part[:m]
+                part = part[m:]
+                filled += m
                 if filled == len(out):
                     yield ShardBlock(first, out)
-                    out, first = None, first + filled
+                    out = None
+                    first += filled
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         out = np.empty((len(rows), self.width), dtype=np.float32)

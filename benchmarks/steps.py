@@ -26,8 +26,12 @@ from relcore.scores.cka import linear_cka
 from relcore.scores.neighbours import find_neighbours
 
 RESULTS = Path(__file__).parent / "results.md"
-N, D, K = 20_000, 300, 10  # rows; width, and number of anchors; neighbours
-INVERTED_ANCHORS, GRAM_ROWS = 1_000, 5_000
+# rows; width, and number of anchors; neighbours
+N = 20_000
+D = 300
+K = 10
+INVERTED_ANCHORS = 1_000
+GRAM_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -153,12 +157,14 @@ def inversion() -> Benchmark:
 
     def by_its_steps() -> np.ndarray:
         """Each pruning by itself, as the paper writes it down, and one of them only."""
-        (kept,), mean = fitted[1].kept_, fitted[1].source_mean_
+        (kept,) = fitted[1].kept_
+        mean = fitted[1].source_mean_
         relative = unit_rows(source, mean) @ unit_rows(anchors[0][kept], mean).T
         found = relative @ np.linalg.pinv(units[kept].T)
         return found * np.float32(fitted[1].scale_) + fitted[1].target_mean_
 
-    out, shift = np.empty((N, D), dtype=np.float32), fitted[1].target_mean_.astype(np.float32)
+    out = np.empty((N, D), dtype=np.float32)
+    shift = fitted[1].target_mean_.astype(np.float32)
 
     def product_and_passes() -> None:
         """Each row has its own length, so that a product alone is no translation."""
@@ -280,7 +286,8 @@ def cka() -> Benchmark:
 
 
 def _feature_cka(X: np.ndarray, Y: np.ndarray) -> float:
-    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    X = X - X.mean(axis=0)
+    Y = Y - Y.mean(axis=0)
     return float(np.linalg.norm(X.T @ Y) ** 2 / (np.linalg.norm(X.T @ X) * np.linalg.norm(Y.T @ Y)))
 
 
@@ -305,7 +312,8 @@ def main() -> int:
     chosen = parser.parse_args().names
     if unknown := set(chosen) - set(STEPS):
         parser.error(f"expected names among {', '.join(STEPS)}, got {', '.join(sorted(unknown))}")
-    parts, missed = [heading()], []
+    parts = [heading()]
+    missed = []
     print(parts[0])
     for name in chosen or STEPS:
         benchmark = STEPS[name]()
@@ -342,8 +350,14 @@ def table(benchmark: Benchmark, results: list[Result]) -> str:
     """One benchmark as a Markdown table."""
     lines = [f"## {benchmark.title}\n", "| | seconds | ratio to the floor | target |", "|---|---:|---:|---:|"]
     for number, result in enumerate(results):
-        ratio = "1" if number == 0 else f"{result.ratio:.2f} ({result.low:.2f}–{result.high:.2f})"
-        target = "" if result.target is None else f"≤ {result.target}{', missed' if result.missed else ''}"
+        if number == 0:
+            ratio = "1"
+        else:
+            ratio = f"{result.ratio:.2f} ({result.low:.2f}–{result.high:.2f})"
+        if result.target is None:
+            target = ""
+        else:
+            target = f"≤ {result.target}{', missed' if result.missed else ''}"
         lines.append(f"| {result.name} | {result.seconds:.4f} | {ratio} | {target} |")
     note = f"{benchmark.note} {benchmark.rounds} rounds.".lstrip()
     return "\n".join([*lines, "", note, ""])
@@ -352,7 +366,9 @@ def table(benchmark: Benchmark, results: list[Result]) -> str:
 def processor() -> str:
     """The name of the processor."""
     information = Path("/proc/cpuinfo")
-    lines = information.read_text().splitlines() if information.exists() else []
+    lines = []
+    if information.exists():
+        lines = information.read_text().splitlines()
     return next(
         (line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine()
     )

@@ -16,7 +16,8 @@ if jobs.collect():
     st.rerun()  # the toolbar was drawn without the new spaces
 workspace = session.workspace()
 try:
-    pair, unpaired = compute.matched_pair(workspace.source, workspace.target), False
+    pair = compute.matched_pair(workspace.source, workspace.target)
+    unpaired = False
 except SpaceError as error:  # the list of spaces shows this error
     pair, unpaired = None, isinstance(error, NoCommonId)
 if unpaired:

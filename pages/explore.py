@@ -23,7 +23,8 @@ from relcore.base.errors import SpaceError
 
 workspace = session.workspace()
 with st.container(key="headline"):  # filled after the panes, because its scores take a second
-    opening, remedy = st.empty(), st.empty()
+    opening = st.empty()
+    remedy = st.empty()
 opening.html(until_scored(workspace))
 try:
     models = compute.matched_pair(*workspace.models)
@@ -57,7 +58,9 @@ with toolbar.panes_first(above, scored_quickly=quickly):
     with st.container(key="explore-body"):
         picture, side = st.columns([3.3, 1], gap="medium")
     with picture:
-        height = 460 if len(drawing.scene.panes) <= len(models.spaces) else 720
+        height = 720
+        if len(drawing.scene.panes) <= len(models.spaces):
+            height = 460
         panes.show(models, drawing, "explore", height=height, single=found_by_one_model(pair))
     if quickly:
         # Send the panes before everything else, because the browser draws what arrives first.

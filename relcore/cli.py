@@ -29,7 +29,9 @@ def main(
     `check` is called with the options, and may raise a SpaceError. Without `check`, RELSCOPE_SHARE is ignored
     by all commands except app and mcp.
     """
-    arguments, options, code = sys.argv[1:] if arguments is None else list(arguments), None, 0
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    options = None
+    code = 0
     before = dict(os.environ)
     try:
         with ExitStack() as around, warnings.catch_warnings():
@@ -65,7 +67,10 @@ def main(
             for option, suffixes in options.suffixes.items():
                 need_suffix(getattr(options, option), [*suffixes])
             report = options.run(options)
-            code = 0 if report is None else finish(options, report)
+            if report is None:
+                code = 0
+            else:
+                code = finish(options, report)
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         stopping.stop_at_once()
@@ -79,7 +84,9 @@ def main(
             os.environ.pop(name, None)
             if name in before:
                 os.environ[name] = before[name]
-    return stopping.print_stopped() if stopping.stopped else code
+    if stopping.stopped:
+        return stopping.print_stopped()
+    return code
 
 
 def _report_error(error: Exception, options: argparse.Namespace | None) -> int:
@@ -98,7 +105,9 @@ def _report_error(error: Exception, options: argparse.Namespace | None) -> int:
             "pair_by_row": "; or, if row i of both is the same item, add --pair-by-row",
             "links": "; or add --links links.parquet, a file that relscope link writes",
         }
-        known = more if isinstance(error, NoCommonId) else ()
+        known = ()
+        if isinstance(error, NoCommonId):
+            known = more
         return _fail("".join([str(error), *(more[name] for name in known if hasattr(options, name))]))
     raise error
 

@@ -38,7 +38,9 @@ def pytest_xdist_make_scheduler(config, log):
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.split("::", 1)[0]
-            return "tests/browser" if file.startswith("tests/browser/") else file
+            if file.startswith("tests/browser/"):
+                return "tests/browser"
+            return file
 
     config.option.loadscopereorder = False
     return ByFile(config, log)

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ALL, USERS = False, True  # everywhere, or only in what users read: not in docstrings and comments
+# everywhere, or only in what users read: not in docstrings and comments
+ALL = False
+USERS = True
 
 # What to write, the words to avoid (a slash means "or"), and where.
 WORDS = [

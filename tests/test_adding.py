@@ -33,7 +33,8 @@ def files(tmp_path, monkeypatch):
     """Two labelled spaces as files, one a turn of the other with some noise; the working folder is theirs."""
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.chdir(tmp_path)
-    rng, classes = np.random.default_rng(0), np.arange(240) % 3
+    rng = np.random.default_rng(0)
+    classes = np.arange(240) % 3
     points = rng.normal(size=(3, 8))[classes] * 2 + rng.normal(size=(240, 8))
     turned = points @ np.linalg.qr(rng.normal(size=(8, 8)))[0] + 0.3 * rng.normal(size=points.shape)
     about = {"ids": [f"r{row}" for row in range(240)], "labels": np.array(["cat", "dog", "fox"])[classes]}

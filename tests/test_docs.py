@@ -77,12 +77,15 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.delenv("RELSCOPE_SCHEDULER", raising=False)
     rng = np.random.default_rng(0)
-    rows, ids = rng.normal(size=(400, 16)).astype(np.float32), [f"w{row}" for row in range(400)]
+    rows = rng.normal(size=(400, 16)).astype(np.float32)
+    ids = [f"w{row}" for row in range(400)]
     labels = np.array(["red", "green", "blue"])[np.argmax(rows[:, :3], axis=1)]
     for name in ("first", "second", "old", "new", "a", "b", "c", "d", "other"):
         turned = (rows @ np.linalg.qr(rng.normal(size=(16, 16)))[0]).astype(np.float32)
         np.save(f"{name}.npy", turned)
-        own = [one.replace("w", "v") for one in ids] if name == "other" else ids
+        own = ids
+        if name == "other":
+            own = [one.replace("w", "v") for one in ids]
         np.savez(f"{name}.npz", vectors=turned, ids=own, labels=labels)
         if name == "old":
             np.savez("rounded.npz", vectors=turned.astype(np.float16), ids=own, labels=labels)
@@ -129,7 +132,8 @@ def test_the_page_and_its_task_work(monkeypatch):
 
 def test_the_study_runs(monkeypatch, tmp_path):
     study = extension("study", monkeypatch).DroppedRows("dropped-rows")
-    (whole, *_), store = study.runs(StudySpec.of(study).settings), Store(tmp_path)
+    (whole, *_) = study.runs(StudySpec.of(study).settings)
+    store = Store(tmp_path)
     values = study.measure(whole, store, silent).values
     assert whole["dropped"] == 0
     assert values["cka"] > 0.5 > values["chance"]
@@ -138,7 +142,8 @@ def test_the_study_runs(monkeypatch, tmp_path):
 def test_the_encoder_encodes_and_the_format_is_read(monkeypatch, tmp_path):
     encoder = extension("encoder", monkeypatch).MeanColour()
     assert encoder.prepare(None, silent)([Image.new("RGB", (2, 2), "red")])[""].tolist() == [[1, 0, 0]]
-    path, rows = tmp_path / "x.floats", np.arange(12, dtype="<f4").reshape(4, 3)
+    path = tmp_path / "x.floats"
+    rows = np.arange(12, dtype="<f4").reshape(4, 3)
     path.write_bytes(rows.tobytes())
     floats = extension("format", monkeypatch).Floats()
     assert floats.describe(path).matrices == {"": (4, 3)}

@@ -39,7 +39,9 @@ def own_messages(tree: ast.AST) -> list[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MESSAGES:
             of_streamlit = isinstance(node.func.value, ast.Name) and node.func.value.id == "st"
-            body = ast.unparse(node.args[0]) if node.args else ""
+            body = ""
+            if node.args:
+                body = ast.unparse(node.args[0])
             constant = bool(node.args) and (
                 isinstance(node.args[0], ast.Constant) or re.fullmatch(r"(\w+\.)?[A-Z_]+", body)
             )

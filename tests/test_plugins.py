@@ -46,7 +46,8 @@ from tests.app.conftest import Session
 from tests.plugins.test_measures_of_form import by_rtd_lite
 
 TEMPLATE = Path(__file__).parents[1] / "plugins" / "measures"
-METRIC, TEXTS = "rtd lite", DatasetSpec("parallel", "en", limit=40)
+METRIC = "rtd lite"
+TEXTS = DatasetSpec("parallel", "en", limit=40)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,8 @@ def test_the_command_encodes_and_the_app_makes_a_form(installed, look, tmp_path,
     letters = encoder_class("letters")(5)
     assert letters.to_record() == {"encoder": "letters", "n_letters": 5}
     assert encoder_from_json(letters.to_record()) == letters
-    store, dataset = Store(), load_dataset(TEXTS)
+    store = Store()
+    dataset = load_dataset(TEXTS)
     key = encoding_job_key(dataset.digest, letters)
     encode_job(Context(key, store), dataset=TEXTS, encoder=letters)
     command = ["encode", "parallel:en", "--limit", "40", "--encoder", "letters", "--n-letters", "5", "--json"]
@@ -190,7 +192,9 @@ def test_the_app_lists_them(installed, look, files, monkeypatch):
 @pytest.mark.slow
 def test_a_worker_of_the_cluster_computes_with_them(installed, look, files, tmp_path):
     look(installed)
-    store, letters, dataset = Store(tmp_path / "jobs"), encoder_class("letters")(7), load_dataset(TEXTS)
+    store = Store(tmp_path / "jobs")
+    letters = encoder_class("letters")(7)
+    dataset = load_dataset(TEXTS)
     queue = JobQueue(n_workers=1, store=store)
     try:
         key = encoding_job_key(dataset.digest, letters)
@@ -238,7 +242,9 @@ def test_a_new_version_has_other_keys_and_no_key_of_relscope_changes(look, tmp_p
             found["encoder"] = encoding_job_key("d", encoder_class("zeros")())
         return found
 
-    ours, first, second = keys(None), keys("1.0"), keys("1.1")
+    ours = keys(None)
+    first = keys("1.0")
+    second = keys("1.1")
     assert {name for name in first if first[name] != second[name]} == {"metric", "encoder"}
     assert ours.items() <= first.items()
 
@@ -261,7 +267,8 @@ class Mapped(Format):
 def test_what_is_kept_of_a_mapped_file_is_that_of_the_version(tmp_path, monkeypatch):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     np.arange(8, dtype="<f4").tofile(tmp_path / "x.two")
-    keys, whole = [], OnDisk._rows
+    keys = []
+    whole = OnDisk._rows
     monkeypatch.setattr(
         OnDisk, "_rows", lambda *parts: keys.append((rows := whole(*parts)).origin.key) or rows
     )

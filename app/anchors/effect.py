@@ -24,7 +24,9 @@ def effect(
 ) -> tuple[dict[str, Score], dict[str, Score], dict[str, Interval]]:
     """Return the scores with the present anchors, the scores with the anchors before the last change, and the
     paired differences. All are computed in the anchor-based representation that the panes show."""
-    form, anchors, before = workspace.form, workspace.anchors, session.history().with_other_anchors
+    form = workspace.form
+    anchors = workspace.anchors
+    before = session.history().with_other_anchors
     settings = workspace.projection, workspace.k, workspace.convention
     now = scores(pair, form, anchors, *settings, alone=True)
     if (
@@ -48,22 +50,32 @@ def draw(workspace: Workspace, pair: Match) -> None:
     if not compute.can_be_scored(pair, workspace.anchors):
         messages.info(compute.too_few_held_out(pair, workspace.anchors), icon=":material/info:")
         return
-    form, (now, before, moved) = workspace.form, effect(workspace, pair)
+    form = workspace.form
+    (now, before, moved) = effect(workspace, pair)
     steps = []
     first = headline_metric(now)
     if (share := now["mrr"].top1) is not None:
         st.metric("Nearest row the same", percent(float(share)), width="content", help=_SAME)
     for metric in sorted(now, key=lambda metric: metric != first):
         score = now[metric]
-        change, help_ = moved.get(metric), score.describe()
-        step = step_between(before[metric], score, change) if change and metric in before else None
+        change = moved.get(metric)
+        help_ = score.describe()
+        step = None
+        if change and metric in before:
+            step = step_between(before[metric], score, change)
         if change:
             help_ += f". Change, on rows that are anchors in neither set: {change.describe()}"
         if metric == first:
             help_ += f". Representation: {form}. {_ABOUT}"
         steps.append(step)
         lost = (step or "").startswith(MINUS)  # Streamlit recognises only a hyphen as a minus sign
-        colour = ("inverse" if lost else "normal") if metric == first else "off"
+        if metric == first:
+            if lost:
+                colour = "inverse"
+            else:
+                colour = "normal"
+        else:
+            colour = "off"
         st.metric(
             METRICS[metric].title + (f" · chance {score.null}" if score.null else ""),
             short(score),
@@ -74,7 +86,9 @@ def draw(workspace: Workspace, pair: Match) -> None:
             delta_arrow="down" if lost else "auto",
         )
     if moved:
-        told = "Arrows: compared with" if any(steps) else "No clear change from"
+        told = "No clear change from"
+        if any(steps):
+            told = "Arrows: compared with"
         st.caption(
             f"{told} {_anchors_in_words(session.history().with_other_anchors)}",
             width="content",
@@ -84,7 +98,9 @@ def draw(workspace: Workspace, pair: Match) -> None:
 def _anchors_in_words(workspace: Workspace) -> str:
     """The number and origin of the anchors in words: ``"300 random anchors"``, ``"299 other anchors"``."""
     chosen = strategy_of(workspace.anchors_from)
-    how = STRATEGIES[chosen[0]].title.lower() if chosen else "other"
+    how = "other"
+    if chosen:
+        how = STRATEGIES[chosen[0]].title.lower()
     return counted(len(workspace.anchors), f"{how} anchor")
 
 

@@ -109,7 +109,8 @@ def _neighbours(key: str, ids_key: str, _pair: Match, _ids: tuple[str, ...]) -> 
 
 
 def _scores(outcome: AuditOutcome) -> None:
-    before, after = outcome.scores[ALL], outcome.scores.get(KEPT, {})
+    before = outcome.scores[ALL]
+    after = outcome.scores.get(KEPT, {})
     rows = []
     for metric, score in before.items():
         row = {"score": METRICS[metric].title, ALL: short(score)}

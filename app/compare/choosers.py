@@ -50,7 +50,8 @@ def color_chooser(workspace: Workspace, pair: Match) -> None:
 
 
 def second_color_chooser(workspace: Workspace, pair: Match) -> None:
-    look, edit = workspace.look, partial(session.edit_spec, field="look")
+    look = workspace.look
+    edit = partial(session.edit_spec, field="look")
     bound(
         st.selectbox,
         f"Colour of the {look.second_panes} panes",
@@ -77,8 +78,13 @@ def second_color_chooser(workspace: Workspace, pair: Match) -> None:
 
 def color_name(color_by: str, pair: Match) -> str:
     models = short_names(distinct_names((pair.source, pair.target)))[0]
-    title = EXAMPLES if color_by == "pivots" else column_title(color_by, models)
-    return title if color_by.startswith(COLUMN) else f"{title[0].upper()}{title[1:]}"
+    if color_by == "pivots":
+        title = EXAMPLES
+    else:
+        title = column_title(color_by, models)
+    if color_by.startswith(COLUMN):
+        return title
+    return f"{title[0].upper()}{title[1:]}"
 
 
 _POSITIONS = {
@@ -168,7 +174,8 @@ def _second_row_chooser(workspace: Workspace) -> None:
 
 
 def _show(workspace: Workspace, *panes: str) -> None:
-    shown, reduction = tuple(dict.fromkeys(panes)), replace(workspace.reduction, fit="first")
+    shown = tuple(dict.fromkeys(panes))
+    reduction = replace(workspace.reduction, fit="first")
     title = " above ".join(_POSITIONS[form][0].lower() for form in shown)
     session.edit(f"show {title}", panes=shown, reduction=reduction)
 
@@ -216,7 +223,8 @@ def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
 
 
 def _further_choosers(workspace: Workspace) -> None:
-    view, reduction = workspace.view, workspace.reduction
+    view = workspace.view
+    reduction = workspace.reduction
 
     def change(label: str, field: str, name: str) -> Any:
         return lambda value: session.edit_spec(label, field, **{name: value})
@@ -224,7 +232,8 @@ def _further_choosers(workspace: Workspace) -> None:
     def number(
         label: str, name: str, low: float, high: float, step: float | None = None, of: str = "reduction"
     ) -> None:
-        value, limits = getattr(getattr(workspace, of), name), {"min_value": low, "max_value": high}
+        value = getattr(getattr(workspace, of), name)
+        limits = {"min_value": low, "max_value": high}
         title = f"{label[0].upper()}{label[1:]}"
         bound(st.number_input, title, f"view.{name}", value, change(label, of, name), **limits, step=step)
 

@@ -34,7 +34,10 @@ _JOB_SECONDS = 60.0  # seconds; a longer job waits for a click
 
 def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
-    part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
+    if len(table) == len(drawn.rows):
+        part = "all"
+    else:
+        part = f"{len(table):,} of the"
     if len(table) > 2 * _LISTED:  # the table would be too long for the page
         table = pd.concat([table.head(_LISTED), table.tail(_LISTED)], ignore_index=True)
     shown, look = with_items(workspace, table)
@@ -53,7 +56,8 @@ def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
 
 
 def _differences(workspace: Workspace, pair: Match) -> None:
-    recipe, spaces = _recipe(workspace, pair), (pair.source, pair.target)
+    recipe = _recipe(workspace, pair)
+    spaces = (pair.source, pair.target)
     task = recipe.task
     try:
         result = results.result_of(
@@ -101,8 +105,13 @@ def _differences(workspace: Workspace, pair: Match) -> None:
 
 def _recipe(workspace: Workspace, pair: Match) -> GroupDifferences:
     classes = pair.source.labels is not None and len(set(pair.source.labels) - {""}) > 1
-    forms = FORMS if workspace.anchors else FORMS[:1]
-    kinds = {"classes": "Classes"} if classes else {}
+    if workspace.anchors:
+        forms = FORMS
+    else:
+        forms = FORMS[:1]
+    kinds = {}
+    if classes:
+        kinds = {"classes": "Classes"}
     kinds["clusters"] = "Clusters"
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="differences-choosers"):
         form = segments("Representation", forms, f"differences.form-{len(forms)}")
@@ -112,7 +121,8 @@ def _recipe(workspace: Workspace, pair: Match) -> GroupDifferences:
             f"differences.groups-{len(kinds)}",
             help="Classes are the labels of the rows. Clusters are found by k-means in the source space.",
         )
-        n_clusters, most = Differences.n_clusters, max(2, min(200, len(pair) // LEAST_ROWS))
+        n_clusters = Differences.n_clusters
+        most = max(2, min(200, len(pair) // LEAST_ROWS))
         if kind == "clusters":
             n_clusters = remembered(
                 st.number_input,
@@ -123,7 +133,8 @@ def _recipe(workspace: Workspace, pair: Match) -> GroupDifferences:
                 key=f"differences.clusters-{most}",
                 width=160,
             )
-        usual, most = max(1, min(NEIGHBOURS, len(pair) // 10)), max(1, min(200, len(pair) - 1))
+        usual = max(1, min(NEIGHBOURS, len(pair) // 10))
+        most = max(1, min(200, len(pair) - 1))
         k = remembered(
             st.number_input,
             "Neighbours of each row",
@@ -148,7 +159,8 @@ def _with_anchors(
 
 def _lead(result: FoundDifferences, task: Differences) -> str:
     judged = [group for group in result.groups if group not in result.too_small]
-    first, text = (judged or result.groups)[0], summary(result, task.groups)
+    first = (judged or result.groups)[0]
+    text = summary(result, task.groups)
     if first.significant:
         return f"{text}. First: {'; '.join(group.name for group in result.moved[:3])}."
     return f"{text}. Lowest agreement: {first.name}, {short(first.agreement)}, {p_in_words(first)}."
@@ -156,9 +168,15 @@ def _lead(result: FoundDifferences, task: Differences) -> str:
 
 def _circumstances(result: FoundDifferences, task: Differences) -> str:
     absolute = task.representation == "absolute"
-    where = "absolute spaces, centred" if absolute else f"{task.representation} spaces, without anchors"
+    if absolute:
+        where = "absolute spaces, centred"
+    else:
+        where = f"{task.representation} spaces, without anchors"
     rows = counted(result.n, "row")
-    compared = f"all {rows}" if len(result.rows) == result.n else f"{len(result.rows):,} of {rows}"
+    if len(result.rows) == result.n:
+        compared = f"all {rows}"
+    else:
+        compared = f"{len(result.rows):,} of {rows}"
     small = f" Groups with fewer than {LEAST_ROWS} compared rows are left out: {result.left_out}."
     return (
         f"Agreement: Jaccard overlap of each row's {result.k} nearest neighbours in the two {where}, for"

@@ -42,7 +42,9 @@ def until_scored(workspace: Workspace) -> str:
     if told := comparing(workspace):
         return told
     _, settings, last = st.session_state[_LAST]
-    return last if settings == _settings(workspace) else f'<div class="relscope-old">{last}</div>'
+    if settings == _settings(workspace):
+        return last
+    return f'<div class="relscope-old">{last}</div>'
 
 
 def _settings(workspace: Workspace) -> tuple:
@@ -82,7 +84,8 @@ def _headline(workspace: Workspace, models: Match) -> str:
         # The verdict replaces the last of these sentences, because both give the chance level.
         agree[1:] = [verdict, *agree[1:-1]]
     agree = agree or agreement(*known)
-    tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
+    tables = [scores_report(found).tables[0].html()]
+    names = [plain_html(one) for one in model_names(models)]
     if models.others:
         who = f"{names[0]} and {names[1]}:"
         if agree:
@@ -95,7 +98,9 @@ def _headline(workspace: Workspace, models: Match) -> str:
         more = scores_report(against_first(workspace, models), head="model").tables[0].html()
         tables.append(f"<p>Each model against {names[0]}, relative to the anchors:</p>{more}")
     opening = _opening(workspace, models, found["relative"])
-    words = f"{agree[0]} <small>{' '.join([*agree[1:], opening])}</small>" if agree else opening
+    words = opening
+    if agree:
+        words = f"{agree[0]} <small>{' '.join([*agree[1:], opening])}</small>"
     words = _lead(words)
     if "relative" in shares:
         words += _brief(shares, found["relative"]["mrr"])
@@ -120,7 +125,9 @@ def _verdict(found: Score) -> str:
 
 
 def _brief(shares: dict[str, str], found: Score) -> str:
-    absolute = [f"{shares['absolute']} in shared axes"] if "absolute" in shares else []
+    absolute = []
+    if "absolute" in shares:
+        absolute = [f"{shares['absolute']} in shared axes"]
     told = [
         f"Nearest row the same: {shares['relative']} by anchors",
         *absolute,
@@ -179,7 +186,9 @@ def _lead(words: str) -> str:
 
 def _bold(form: str, share: str) -> str:
     """A share as HTML. The CSS class lets the panes update it while an anchor is dragged."""
-    return f'<b class="relscope-live">{share}</b>' if form == "relative" else f"<b>{share}</b>"
+    if form == "relative":
+        return f'<b class="relscope-live">{share}</b>'
+    return f"<b>{share}</b>"
 
 
 def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> str:
@@ -201,7 +210,9 @@ def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
 
 
 def representations(anchors: tuple[str, ...]) -> tuple[str, ...]:
-    return REPRESENTATIONS if anchors else ("absolute",)
+    if anchors:
+        return REPRESENTATIONS
+    return ("absolute",)
 
 
 def scores_figure(workspace: Workspace, models: Match) -> Exportable:

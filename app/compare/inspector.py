@@ -50,7 +50,9 @@ def new_anchor_ids(chosen: Sequence[str], present: Collection[str] = ()) -> tupl
 
 
 FORMS = ("absolute", "relative", "whitened")
-LARGE, SMALL = 160, 28  # pixels per side of the inspected picture, and of a picture in a list
+# pixels per side of the inspected picture, and of a picture in a list
+LARGE = 160
+SMALL = 28
 MOST_SHOWN = 60  # number of texts or pictures shown of a selection
 ALIKE = 0.99  # minimum cosine of two vectors that count as equal
 MOST_LISTED = 1000  # number of ids listed of a selection
@@ -69,7 +71,8 @@ def inspector(pair: Match) -> None:
         lambda row: session.select((str(pair.ids[row]),)),
     )
     items = items_of(session.workspace())
-    (chosen, rows), found = selected_rows(pair), found_by(pair)
+    (chosen, rows) = selected_rows(pair)
+    found = found_by(pair)
     if found is not None and len(chosen) == 1:
         st.button(
             f"Back to “{cut(plain(found.query), 30)}”",
@@ -83,7 +86,10 @@ def inspector(pair: Match) -> None:
         _many(pair, chosen, rows, items, found)
         return
     pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
-    identifier = chosen[0] if chosen else _example(pair, [*pivots, *map(str, pair.ids[:10])])
+    if chosen:
+        identifier = chosen[0]
+    else:
+        identifier = _example(pair, [*pivots, *map(str, pair.ids[:10])])
     if not chosen:
         st.caption("Nothing is selected: click a point, or draw with the lasso. An example:")
     _one(pair, identifier, items)
@@ -93,10 +99,18 @@ def inspector(pair: Match) -> None:
 
 def _one(pair: Match, identifier: str, items: Items | None) -> None:
     row = int(pair.source.rows([identifier])[0])
-    label = pair.source.labels[row] if pair.source.labels is not None else ""
-    count = f"count {pair.source.counts[row]:,}" if pair.source.counts is not None else ""
-    text = items.texts([identifier])[0] if items else ""
-    picture = items.picture(identifier, LARGE) if items else ""
+    label = ""
+    if pair.source.labels is not None:
+        label = pair.source.labels[row]
+    count = ""
+    if pair.source.counts is not None:
+        count = f"count {pair.source.counts[row]:,}"
+    text = ""
+    if items:
+        text = items.texts([identifier])[0]
+    picture = ""
+    if items:
+        picture = items.picture(identifier, LARGE)
     if picture:
         about = plain_html(f"{identifier}{f', {label}' if label else ''}")
         st.html(f'<img class="relscope-picture" src="{picture}" alt="Picture {about}">')
@@ -111,7 +125,8 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     _neighbours(pair, identifier)
     workspace = session.workspace()
     _similarities(pair, workspace, row, identifier)
-    is_anchor, pinned = identifier in workspace.anchors, identifier in workspace.pinned
+    is_anchor = identifier in workspace.anchors
+    pinned = identifier in workspace.pinned
     full = not (is_anchor or new_anchor_ids((identifier,), workspace.anchors))
     st.button(
         "Remove anchor" if is_anchor else "Add as anchor",
@@ -125,7 +140,10 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     )
     view = workspace.view
     # Colours by labels would hide the example rows, so colour by examples again, with only this row.
-    pivots = () if view.color_by == "labels" else view.pivots
+    if view.color_by == "labels":
+        pivots = ()
+    else:
+        pivots = view.pivots
     if identifier not in pivots and len(pivots) < MOST_PIVOTS:
         st.button(
             "Show its neighbourhood",
@@ -149,24 +167,33 @@ def _example(pair: Match, among: Sequence[str]) -> str:
 
 def _neighbours(pair: Match, identifier: str) -> None:
     workspace = session.workspace()
-    form = workspace.panes[0] if workspace.anchors and workspace.panes[0] in FORMS else "absolute"
+    form = "absolute"
+    if workspace.anchors and workspace.panes[0] in FORMS:
+        form = workspace.panes[0]
     k = min(workspace.k, len(pair) - 1)
     anchors = compute.needed_anchors(form, workspace.anchors)
     n = counted(len(workspace.anchors), "anchor")
-    by = "their own vectors, centred" if form == "absolute" else f"similarities to {n}"
+    if form == "absolute":
+        by = "their own vectors, centred"
+    else:
+        by = f"similarities to {n}"
     caption(f"{k} nearest rows, {form}: by cosine of {by}. Shaded: in both lists.")
     near = neighbours_of(pair, identifier, k, form, anchors, workspace.projection)
     for side, space in (("source", pair.source), ("target", pair.target)):
         rows = space.vectors[space.rows([identifier, *near[side]])]
         if n := int((rows[1:] == rows[0]).all(axis=1).sum()):
-            same = f"All {k} have" if n == k else f"{n} of the {k} {'has' if n == 1 else 'have'}"
+            if n == k:
+                same = f"All {k} have"
+            else:
+                same = f"{n} of the {k} {'has' if n == 1 else 'have'}"
             st.caption(f"{same} the same vector as this row in {plain(space.name)}.")
     st.html(neighbours_html(pair, near))
 
 
 def _similarities(pair: Match, workspace: Workspace, row: int, identifier: str) -> None:
     """If there are few anchors, draw the row's similarities to them in both models."""
-    anchors, projection = workspace.anchors, workspace.projection
+    anchors = workspace.anchors
+    projection = workspace.projection
     if not 1 < len(anchors) <= FEW or projection.similarity != "cosine":
         return
     similar = np.stack([space[row] for space in compute.represent(pair, "relative", anchors, projection)])
@@ -185,14 +212,19 @@ def neighbours_of(
     anchors: tuple[str, ...] = (),
     projection: ProjectionSpec | None = None,
 ) -> pd.DataFrame:
-    rows = compute.represent(pair, form, anchors, projection) if form != "absolute" else None
+    rows = None
+    if form != "absolute":
+        rows = compute.represent(pair, form, anchors, projection)
     return columns.neighbours_of(pair, identifier, k, rows)
 
 
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
     """The neighbours in both spaces as two lists. Ids in both lists are shaded."""
-    items, ids = items_of(session.workspace()), list(dict.fromkeys([*table["source"], *table["target"]]))
-    shown = _names_of(pair, ids, items) if items is not None else {}
+    items = items_of(session.workspace())
+    ids = list(dict.fromkeys([*table["source"], *table["target"]]))
+    shown = {}
+    if items is not None:
+        shown = _names_of(pair, ids, items)
     rows = dict(zip(ids, pair.source.rows(ids).tolist(), strict=True))
 
     def entry(identifier: str, cosine: float, shared: bool) -> str:
@@ -209,32 +241,51 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
         return f"<div><h3>{plain_html(title)}</h3><ol>{entries}</ol></div>"
 
     sides = "".join(map(side, ("source", "target"), distinct_names((pair.source, pair.target))))
-    kind = " relscope-texts" if items is not None and items.has_texts else ""
+    kind = ""
+    if items is not None and items.has_texts:
+        kind = " relscope-texts"
     return f'<div class="relscope-neighbours{kind}" data-pair="{compute.pair_key(pair)}">{sides}</div>'
 
 
 def _names_of(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:
     """For each id, its small picture as HTML, its name in a list, and its full title."""
     rows = pair.source.rows(ids)
-    labels = pair.source.labels[rows] if pair.source.labels is not None else [""] * len(ids)
-    pictures = items.pictures(ids, SMALL) if items.has_pictures else [""] * len(ids)
+    if pair.source.labels is not None:
+        labels = pair.source.labels[rows]
+    else:
+        labels = [""] * len(ids)
+    if items.has_pictures:
+        pictures = items.pictures(ids, SMALL)
+    else:
+        pictures = [""] * len(ids)
     named = {}
     for identifier, label, text, picture in zip(ids, labels, items.texts(ids), pictures, strict=True):
-        image = f'<img src="{picture}" alt="" height="{SMALL}">' if picture else ""
-        about = identifier if not label or identifier.startswith(f"{label}/") else f"{label} · {identifier}"
+        image = ""
+        if picture:
+            image = f'<img src="{picture}" alt="" height="{SMALL}">'
+        if not label or identifier.startswith(f"{label}/"):
+            about = identifier
+        else:
+            about = f"{label} · {identifier}"
         title = " · ".join(filter(None, (text, about)))
         named[identifier] = (image, text or (label if picture else "") or identifier, title)
     return named
 
 
 def items_html(pair: Match, ids: list[str], items: Items) -> str:
-    pictures, named = items.has_pictures, _names_of(pair, ids, items).values()
+    pictures = items.has_pictures
+    named = _names_of(pair, ids, items).values()
     cells = "".join(
         f'<li title="{plain_html(title)}">{image if pictures else f"<span>{plain_html(name)}</span>"}</li>'
         for image, name, title in named
         if image or not pictures
     )
-    kind, label = ("grid", "Pictures") if pictures else ("list", "Texts")
+    if pictures:
+        kind = "grid"
+        label = "Pictures"
+    else:
+        kind = "list"
+        label = "Texts"
     return f'<ul class="relscope-{kind}" aria-label="{label}">{cells}</ul>'
 
 
@@ -245,7 +296,9 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
     names, _ = short_names(distinct_names((pair.source, pair.target)))
     ids = pair.ids[ranking.rows].tolist()
     order = np.argsort(-ranking.similarities.mean(axis=1), kind="stable").tolist()
-    shown = _names_of(pair, ids, items) if items is not None else {}
+    shown = {}
+    if items is not None:
+        shown = _names_of(pair, ids, items)
 
     def entry(place: int, identifier: str) -> str:
         image, name, title = shown.get(identifier, ("", identifier, identifier))
@@ -260,7 +313,8 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
 
     entries = "".join(entry(place, ids[place]) for place in order)
     kind = "relscope-neighbours relscope-found"
-    kind += " relscope-texts" if items is not None and items.has_texts else ""
+    if items is not None and items.has_texts:
+        kind += " relscope-texts"
     heads = f"<h3>Cosine in {plain_html(names[0])} · in {plain_html(names[1])}, highest mean first</h3>"
     return f'<div class="{kind}" data-pair="{found.pair}"><div>{heads}<ol>{entries}</ol></div></div>'
 
@@ -286,12 +340,15 @@ def _many(
         _draw_search_results(pair, found, items)
     else:
         st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
-    pinned, anchors = set(session.workspace().pinned), session.workspace().anchors
+    pinned = set(session.workspace().pinned)
+    anchors = session.workspace().anchors
     there = anchors_among(pair, rows, anchors)
-    n_anchors, n_removable = len(there), sum(identifier not in pinned for identifier in there)
+    n_anchors = len(there)
+    n_removable = sum(identifier not in pinned for identifier in there)
     if n_anchors:
         st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
-    new, only = n_offered(len(chosen) - n_anchors, len(set(anchors))), n_offered(len(chosen))
+    new = n_offered(len(chosen) - n_anchors, len(set(anchors)))
+    only = n_offered(len(chosen))
     for label, key, help_text, disabled, call, given in (
         (
             f"Add {counted(new, 'anchor')}",

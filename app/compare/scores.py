@@ -62,7 +62,8 @@ def _each_model(workspace: Workspace, models: Match) -> None:
 
 
 def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
-    anchors, conditions = workspace.anchors, "; ".join(map(str, workspace.look.filter))
+    anchors = workspace.anchors
+    conditions = "; ".join(map(str, workspace.look.filter))
     if not compute.can_be_scored(pair, anchors):
         messages.info(compute.too_few_held_out(pair, anchors), ":material/filter_alt:")
         return

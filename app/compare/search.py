@@ -32,7 +32,9 @@ NOTE = 120  # maximum number of characters of a text in the list
 
 class SearchableRows:
     def __init__(self, ids: Sequence[str], labels: Sequence[str], texts: Sequence[str]) -> None:
-        self.ids, self.labels, self.texts = list(ids), list(labels), list(texts)
+        self.ids = list(ids)
+        self.labels = list(labels)
+        self.texts = list(texts)
         self._folded = [
             (identifier.casefold(), label.casefold(), text.casefold())
             for identifier, label, text in zip(self.ids, self.labels, self.texts, strict=True)
@@ -62,7 +64,11 @@ class SearchableRows:
 
 def _rank(wanted: str, identifier: str, label: str, text: str) -> int | None:
     if wanted in identifier:
-        return 0 if identifier == wanted else 1 if identifier.startswith(wanted) else 2
+        if identifier == wanted:
+            return 0
+        if identifier.startswith(wanted):
+            return 1
+        return 2
     if wanted in label:
         return 3 if label.startswith(wanted) else 4
     return 5 if wanted in text else None
@@ -81,7 +87,8 @@ class Found:
 def found_by(pair: Match) -> Found | None:
     """The last search by meaning. Returns None unless all of its rows, or exactly one of them, are selected
     now."""
-    found, chosen = st.session_state.get(_FOUND), session.selection()
+    found = st.session_state.get(_FOUND)
+    chosen = session.selection()
     # After a reload of the page, repeat the saved search.
     if found is None and len(chosen) > 1 and (query := saved_value(_FOUND)):
         save_value(_FOUND, None)
@@ -89,13 +96,17 @@ def found_by(pair: Match) -> Found | None:
             found = _search(pair, session.workspace(), query, _rows(pair, items_of(session.workspace())))
     if found is None or found.pair != compute.pair_key(pair):
         return None
-    return found if chosen == found.ids or (len(chosen) == 1 and chosen[0] in found.ids) else None
+    if chosen == found.ids or (len(chosen) == 1 and chosen[0] in found.ids):
+        return found
+    return None
 
 
 def found_by_one_model(pair: Match) -> np.ndarray:
     """The numbers (m,) of the rows that a search by meaning found in only one of the two spaces."""
     found = found_by(pair)
-    return found.ranking.rows[~found.ranking.found.all(axis=1)] if found else np.empty(0, dtype=np.int64)
+    if found:
+        return found.ranking.rows[~found.ranking.found.all(axis=1)]
+    return np.empty(0, dtype=np.int64)
 
 
 @st.fragment
@@ -105,13 +116,22 @@ def search_box(pair: Match, key: str) -> None:
     rows = _rows(pair, items)
 
     def find(query: str) -> tuple[list[SearchAnswer], str]:
-        (best, n), vector = rows.find(query), vector_in(query)
+        (best, n) = rows.find(query)
+        vector = vector_in(query)
         matches = [SearchAnswer(rows.ids[row], *_result_lines(rows, row)) for row in best]
-        note = f"{SHOWN} of {n:,} matches; type more." if n > len(best) else ""
-        how = f"a vector of {len(vector)} numbers" if vector is not None else _how(workspace, pair, query)
+        note = ""
+        if n > len(best):
+            note = f"{SHOWN} of {n:,} matches; type more."
+        if vector is not None:
+            how = f"a vector of {len(vector)} numbers"
+        else:
+            how = _how(workspace, pair, query)
         if not how:
             return matches, note or ("" if n else "No row matches.")
-        name = "Nearest rows" if vector is not None else f"“{cut(query, 40)}” by meaning"
+        if vector is not None:
+            name = "Nearest rows"
+        else:
+            name = f"“{cut(query, 40)}” by meaning"
         by_meaning = SearchAnswer("", name, f"In both models, by {how}")
         # If the id of the best match begins with the query, list the matches before the search by meaning.
         first = bool(best) and rows.ids[best[0]].casefold().startswith(query.strip().casefold())
@@ -126,7 +146,10 @@ def search_box(pair: Match, key: str) -> None:
             )
 
     by_meaning = _how(workspace, pair, str(pair.ids[0]))
-    label = "Search by name or meaning" if by_meaning else f"Search {counted(len(pair), 'row')}"
+    if by_meaning:
+        label = "Search by name or meaning"
+    else:
+        label = f"Search {counted(len(pair), 'row')}"
     picked = row_search(key, label, find, pick)
     if query := st.session_state.pop(_WAITING, ""):
         try:
@@ -158,7 +181,10 @@ def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows)
     ranking = _ranking(pair, workspace.source, workspace.target, query, rows)
     ids = tuple(pair.ids[np.sort(ranking.rows)])
     vector = vector_in(query)
-    asked = query if vector is None else f"a vector of {len(vector)} numbers"
+    if vector is None:
+        asked = query
+    else:
+        asked = f"a vector of {len(vector)} numbers"
     found = st.session_state[_FOUND] = Found(asked, compute.pair_key(pair), ids, ranking)
     save_value(_FOUND, query)
     return found
@@ -173,7 +199,9 @@ def _how(workspace: Workspace, pair: Match, query: str) -> str:
     if any(words_row(space, query) is not None for space in (pair.source, pair.target)):
         return "the mean of its words’ vectors"
     items = items_of(workspace)
-    return "the words of the texts" if items is not None and items.has_texts else ""
+    if items is not None and items.has_texts:
+        return "the words of the texts"
+    return ""
 
 
 def _encodes_texts(spec: SpaceSpec) -> bool:
@@ -186,7 +214,8 @@ def _key(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows: Se
 
 @compute.cached(16, "Searching …", key=_key)
 def _ranking(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows: SearchableRows) -> Ranking:
-    spaces, ends = (pair.source, pair.target), (source, target)
+    spaces = (pair.source, pair.target)
+    ends = (source, target)
     if (vector := vector_in(query)) is not None:
         fits = [space.dimension == len(vector) for space in spaces]
         if not any(fits):
@@ -198,23 +227,41 @@ def _ranking(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows
         queries = [vector if side == first else None for side in (0, 1)]
         return rank_rows(pair, tuple(queries), SHOWN, how=("this vector", "this vector"))
     ready, _ = encoders([spec for spec in ends if _encodes_texts(spec)])
-    queries, how = [], []
+    queries = []
+    how = []
     for spec, space in zip(ends, spaces, strict=True):
-        row = ready[spec].rows([query])[0] if spec in ready else words_row(space, query)
+        if spec in ready:
+            row = ready[spec].rows([query])[0]
+        else:
+            row = words_row(space, query)
         queries.append(row if row is not None and row.any() else None)
         how.append("its encoder" if spec in ready else "the mean of the words’ vectors")
-    words = rows.index.similarities(query) if not any(row is not None for row in queries) else None
+    words = None
+    if not any(row is not None for row in queries):
+        words = rows.index.similarities(query)
     return rank_rows(pair, tuple(queries), SHOWN, words=words, how=tuple(how))
 
 
 def _result_lines(rows: SearchableRows, row: int) -> tuple[str, str]:
-    identifier, label, text = rows.ids[row], rows.labels[row], rows.texts[row]
-    note = "" if label and identifier.startswith(f"{label}/") else label
-    return (cut(text, NOTE), identifier) if text else (identifier, note)
+    identifier = rows.ids[row]
+    label = rows.labels[row]
+    text = rows.texts[row]
+    note = label
+    if label and identifier.startswith(f"{label}/"):
+        note = ""
+    if text:
+        return (cut(text, NOTE), identifier)
+    return (identifier, note)
 
 
 @compute.cached(4)
 def _rows(pair: Match, items: Items | None) -> SearchableRows:
-    labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
-    texts = items.texts(pair.ids) if items is not None and items.has_texts else [""] * len(pair)
+    if pair.source.labels is not None:
+        labels = pair.source.labels
+    else:
+        labels = [""] * len(pair)
+    if items is not None and items.has_texts:
+        texts = items.texts(pair.ids)
+    else:
+        texts = [""] * len(pair)
     return SearchableRows(pair.ids, labels, texts)

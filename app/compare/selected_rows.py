@@ -32,7 +32,9 @@ def draw(workspace: Workspace, pair: Match) -> None:
         st.caption("Select rows with the lasso, in the legend (Shift and click) or by the search box.")
         return
     items = items_of(workspace)
-    texts = items if items is not None and items.has_texts else None
+    texts = None
+    if items is not None and items.has_texts:
+        texts = items
     st.markdown(f"**{counted(len(rows), 'row')} selected** of {len(pair):,}.")
     with st.container(horizontal=True, key="selection-actions"):
         _downloads(workspace, pair, rows, texts)
@@ -76,7 +78,9 @@ def _downloads(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items
 def _uses(
     workspace: Workspace, pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None
 ) -> None:
-    too_many = f"Takes at most {MOST_KEPT:,} rows" if len(rows) > MOST_KEPT else None
+    too_many = None
+    if len(rows) > MOST_KEPT:
+        too_many = f"Takes at most {MOST_KEPT:,} rows"
     st.button(
         "Keep these",
         icon=":material/filter_alt:",
@@ -135,7 +139,8 @@ class _File:
 
 def _classes(pair: Match, rows: np.ndarray) -> None:
     """For each class, draw its share of the selected rows beside its share of all rows."""
-    labels, lines = pair.source.labels, []
+    labels = pair.source.labels
+    lines = []
     names, counts = np.unique(labels[rows], return_counts=True)
     for name, n in sorted(zip(names.tolist(), counts.tolist(), strict=True), key=lambda one: -one[1])[:20]:
         part = share(labels[rows] == name)

@@ -124,9 +124,12 @@ def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
     this one. Returns [] for the first payload: its files are loaded in parallel."""
     about = {name: payload.header["arrays"][name] for name in served}
     digests = {digest for _, _, digest in about.values()}
-    before, st.session_state[f"{key}:served"] = st.session_state.get(f"{key}:served", digests), digests
+    before = st.session_state.get(f"{key}:served", digests)
+    st.session_state[f"{key}:served"] = digests
     new = {name: size for name, (_, size, digest) in about.items() if digest not in before}
-    return list(new) if sum(new.values()) <= _CARRIED else []
+    if sum(new.values()) <= _CARRIED:
+        return list(new)
+    return []
 
 
 def _addresses(files: Mapping[str, tuple[bytes, str, str]], key: str) -> dict[str, str]:
@@ -135,7 +138,8 @@ def _addresses(files: Mapping[str, tuple[bytes, str, str]], key: str) -> dict[st
         return {}
     # Files get their names here. Streamlit names a large file by a sample of its bytes, so a changed file
     # might keep its name. The secret prevents a session from guessing the address of another session's file.
-    media, base = st.runtime.get_instance().media_file_mgr, st.get_option("server.baseUrlPath").strip("/")
+    media = st.runtime.get_instance().media_file_mgr
+    base = st.get_option("server.baseUrlPath").strip("/")
     urls = {
         name: media.add(content, mimetype, f"{key}:{name}", file_name=f"{_SECRET} {digest}")
         for name, (content, digest, mimetype) in files.items()

@@ -35,7 +35,9 @@ def read_pick(sent: Any, pair: str, n: int) -> int | None:
     if not isinstance(sent, dict) or sent.get("pair") != pair:
         return None
     row = sent.get("row")
-    return row if type(row) is int and 0 <= row < n else None
+    if type(row) is int and 0 <= row < n:
+        return row
+    return None
 
 
 # `row_search` is a search box. Python sends a few matches for each query, because 20,000 options would take
@@ -76,7 +78,11 @@ def row_search(
             on_pick(sent["id"], read_query(sent))
 
     query = read_query(st.session_state.get(key))
-    matches, note = find(query) if query.strip() else ((), "")
+    if query.strip():
+        matches, note = find(query)
+    else:
+        matches = ()
+        note = ""
     data = {
         "label": "Search rows",
         "placeholder": placeholder,
@@ -93,4 +99,6 @@ def row_search(
 
 def read_query(state: Any) -> str:
     query = (state or {}).get("query", "")
-    return query[:LONGEST_QUERY] if isinstance(query, str) else ""
+    if isinstance(query, str):
+        return query[:LONGEST_QUERY]
+    return ""

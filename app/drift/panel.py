@@ -52,12 +52,11 @@ def draw(workspace: Workspace) -> None:
 
 
 def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
-    labels, pair = space_labels(workspace.spaces), (workspace.source, workspace.target)
-    place, specs, look = (
-        results.place_of(workspace.spaces, *pair),
-        [],
-        {"format_func": labels.get, "width": 260},
-    )
+    labels = space_labels(workspace.spaces)
+    pair = (workspace.source, workspace.target)
+    place = results.place_of(workspace.spaces, *pair)
+    specs = []
+    look = {"format_func": labels.get, "width": 260}
     with choosers:
         for side, usual in zip(("Old", "New"), pair, strict=True):
             look |= {"index": list(labels).index(usual), "key": f"drift.{side.lower()}-{place}"}
@@ -67,7 +66,8 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
             "New is", {"version": "A version", "model": "Another model, planned"}, "drift.change", help=told
         )
         thresholds = thresholds_of()
-    (old, new), planned = specs, change == "model"
+    (old, new) = specs
+    planned = change == "model"
     if old == new:
         messages.info("Choose two different versions.", icon=":material/difference:")
         return
@@ -143,7 +143,10 @@ def thresholds_of() -> Thresholds:
             values = {}
             for name, share in vars(usual).items():
                 quantity = QUANTITIES[name.removeprefix("class_")]
-                label = f"{quantity.title}, each class" if name.startswith("class_") else quantity.title
+                if name.startswith("class_"):
+                    label = f"{quantity.title}, each class"
+                else:
+                    label = quantity.title
                 values[name] = remembered(
                     column.number_input,
                     label,

@@ -85,10 +85,18 @@ def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
     with choosers:
         place = results.place_of(workspace.spaces, workspace.source, path)
         look = {"format_func": old.get, "key": f"drift.passport-{place}", "width": 260}
-        index = 0 if path else list(old).index(workspace.source)
+        if path:
+            index = 0
+        else:
+            index = list(old).index(workspace.source)
         chosen = remembered(st.selectbox, "Passport", list(old), index=index, **look)
-    passport = _read(path) if chosen == path else of_anchors(workspace, chosen)
-    spec = SpaceSpec("file", path) if chosen == path else chosen
+    if chosen == path:
+        passport = _read(path)
+    else:
+        passport = of_anchors(workspace, chosen)
+    spec = chosen
+    if chosen == path:
+        spec = SpaceSpec("file", path)
     others = {one: label for one, label in labels.items() if one != chosen} | {_NOW: _NOW}
     with choosers:
         usual = next((one for one in (workspace.target, *others) if one in others), None)

@@ -37,14 +37,16 @@ from relcore.encoders.encoder import (
 from relcore.files.reading import natural
 from relcore.runs.entries import digest_of
 
-PICTURES, SENTENCES = 12, 6
+PICTURES = 12
+SENTENCES = 6
 _LONGEST = 220  # maximum number of characters of a sentence in the preview
 _KEEP = {"persist_state": "session"}
 _KINDS = {"images": "pictures", "texts": "texts"}
 _MOST_CLASSES = 12
 # Minimum number of items for reliable scores; maximum number of items whose texts are searched for
 # repetitions.
-_FEW, _MOST_COMPARED = 100, 100_000
+_FEW = 100
+_MOST_COMPARED = 100_000
 _ALLOWED = "relscope.network-allowed"  # datasets that this session may download
 
 
@@ -67,7 +69,8 @@ class Preview:
     def remarks(self) -> str:
         """Sentences with reasons why the scores of these items will be uncertain. Returns "" if there are
         none."""
-        what, told = _KINDS[self.kind], []
+        what = _KINDS[self.kind]
+        told = []
         if self.n < _FEW:
             told.append(f"{self.n:,} {what} are few: scores are uncertain below {_FEW}.")
         if self.n_again:
@@ -91,7 +94,9 @@ def _with_file_times(spec: DatasetSpec) -> tuple:
     path = dataset_place(spec)
     if not path or not path.exists():
         return (spec,)
-    inside = [child for child in sorted(path.iterdir())[:200] if child.is_dir()] if path.is_dir() else []
+    inside = []
+    if path.is_dir():
+        inside = [child for child in sorted(path.iterdir())[:200] if child.is_dir()]
     return spec, *(place.stat().st_mtime_ns for place in (path, *inside))
 
 
@@ -102,16 +107,24 @@ columns_of = cached(32, "Reading the columns …", key=_with_file_times)(dataset
 def preview(spec: DatasetSpec) -> Preview:
     """A preview of the dataset. The first call reads the whole dataset."""
     dataset = datasets.load_dataset(spec)
-    n, images = len(dataset), dataset.kind == "images"
-    labels = [""] * n if dataset.labels is None else dataset.labels.tolist()
+    n = len(dataset)
+    images = dataset.kind == "images"
+    if dataset.labels is None:
+        labels = [""] * n
+    else:
+        labels = dataset.labels.tolist()
     classes = tuple(sorted(set(labels) - {""}, key=lambda label: natural(Path(label))))
     most = min(n, PICTURES if images else SENTENCES)
     rows = np.unique(np.linspace(0, n - 1, most).round().astype(int)).tolist()
     shown = [dataset.item(row) for row in rows]
-    sizes = tuple(sorted({image.size for image in shown})) if images else ()
+    sizes = ()
+    if images:
+        sizes = tuple(sorted({image.size for image in shown}))
     shown = [png_thumbnail(item, 80) if images else cut(" ".join(item.split()), _LONGEST) for item in shown]
     items = tuple(zip((labels[row] for row in rows), shown, strict=True))
-    texts = dataset.items(0, n) if dataset.kind == "texts" and n <= _MOST_COMPARED else []
+    texts = []
+    if dataset.kind == "texts" and n <= _MOST_COMPARED:
+        texts = dataset.items(0, n)
     again = len(texts) - len(set(texts))
     return Preview(dataset.name, dataset.kind, dataset.digest, n, classes, items, sizes, again)
 
@@ -148,7 +161,10 @@ def choose_bundled(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
     """A chosen dataset that is bundled or in the data folder, with a preview."""
 
     def line(entry: DatasetEntry) -> str:
-        many = "" if entry.n is None else f", {entry.n:,}"
+        if entry.n is None:
+            many = ""
+        else:
+            many = f", {entry.n:,}"
         return f"{entry.name} · {_KINDS[entry.kind]}{many}"
 
     entry = st.selectbox(
@@ -178,8 +194,13 @@ def read_dataset(spec: DatasetSpec, here: bool) -> tuple[DatasetSpec, Preview] |
 
 def _from_folder(path: Path) -> DatasetSpec:
     saved = (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
-    splits = [] if saved else datasets.splits_of(path)
-    split = st.selectbox("Split", splits, key="encode.split", width=240) if len(splits) > 1 else ""
+    if saved:
+        splits = []
+    else:
+        splits = datasets.splits_of(path)
+    split = ""
+    if len(splits) > 1:
+        split = st.selectbox("Split", splits, key="encode.split", width=240)
     return DatasetSpec("huggingface" if saved else "folder", str(path), split)
 
 
@@ -209,7 +230,9 @@ def _may_download(spec: DatasetSpec) -> bool:
 
 
 def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
-    columns, name = columns_of(spec), digest_of(spec)  # `name` gives each dataset its own choosers
+    # `name` gives each dataset its own choosers
+    columns = columns_of(spec)
+    name = digest_of(spec)
 
     def choose(label: str, options: Sequence[str], usual: str, key: str, none: str, **look: Any) -> str:
         options = ["", *options]
@@ -252,7 +275,12 @@ def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
 
 def show_preview(preview: Preview) -> None:
     classes = preview.classes
-    counted = f"{len(classes):,} classes" if len(classes) > 1 else "one class" if classes else "no labels"
+    if len(classes) > 1:
+        counted = f"{len(classes):,} classes"
+    elif classes:
+        counted = "one class"
+    else:
+        counted = "no labels"
     facts = [f"**{preview.n:,}** {_KINDS[preview.kind]}", counted]
     if preview.sizes:
         width, height = preview.sizes[0]
@@ -272,10 +300,8 @@ def show_preview(preview: Preview) -> None:
         lines = "".join(f"<li><b>{label}</b> {plain_html(text)}</li>" for label, text in items)
         st.html(f'<ol class="relscope-sentences">{lines}</ol>')
     if len(classes) > 1:
-        named, more = (
-            ", ".join(plain(name, 40) for name in classes[:_MOST_CLASSES]),
-            len(classes) - _MOST_CLASSES,
-        )
+        named = ", ".join(plain(name, 40) for name in classes[:_MOST_CLASSES])
+        more = len(classes) - _MOST_CLASSES
         st.caption(f"Classes: {named}{f' and {more:,} more' if more > 0 else ''}.")
 
 
@@ -328,19 +354,26 @@ def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
         return []
     several = next((setting.name for setting in settings if setting.several), None)
     choices = starts.get(several)
-    choices = choices if isinstance(choices, tuple) else (choices,)
+    if not isinstance(choices, tuple):
+        choices = (choices,)
     return [kind(**starts | ({several: choice} if several else {})) for choice in choices]
 
 
 def _sum(costs: Sequence[float | None]) -> float | None:
-    return sum(costs) if costs and None not in costs else None
+    if costs and None not in costs:
+        return sum(costs)
+    return None
 
 
 def _price(encoders: Sequence[Encoder], preview: Preview) -> str:
     if not encoders:
         return "by name"
     seconds = _sum([cost(encoder, preview) for encoder in encoders])
-    return "" if seconds is None else cost_in_words(seconds) if seconds else "encoded before"
+    if seconds is None:
+        return ""
+    if seconds:
+        return cost_in_words(seconds)
+    return "encoded before"
 
 
 def cost(encoder: Encoder, preview: Preview) -> float | None:
@@ -350,7 +383,9 @@ def cost(encoder: Encoder, preview: Preview) -> float | None:
     # If the folder of a model cannot be read, the job will report it.
     except (OSError, SpaceError):
         stored = None
-    return 0.0 if stored else expected_seconds(encoder, preview)
+    if stored:
+        return 0.0
+    return expected_seconds(encoder, preview)
 
 
 def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
@@ -359,7 +394,10 @@ def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
     settings = list(settings_of(kind).values())
     more = any(setting.more for setting in settings)
     places = {False: st.container(horizontal=True, vertical_alignment="bottom")}
-    places[True] = st.popover("More settings", icon=":material/tune:") if more else None
+    if more:
+        places[True] = st.popover("More settings", icon=":material/tune:")
+    else:
+        places[True] = None
     values = {}
     for setting in settings:
         with places[setting.more]:
@@ -371,7 +409,9 @@ def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
     if "" in needed or () in needed:
         return []
     several = next((setting.name for setting in settings if setting.several), None)
-    return [kind(**values | {several: choice}) for choice in values[several]] if several else [kind(**values)]
+    if several:
+        return [kind(**values | {several: choice}) for choice in values[several]]
+    return [kind(**values)]
 
 
 def _value(setting: Setting, encoder: str, preview: Preview) -> object:
@@ -379,8 +419,14 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
     # If the default depends on the dataset, the key contains the dataset, so each dataset begins with its
     # default.
     key = f"encode.{encoder}.{setting.name}{f'-{start}' * callable(setting.usual)}"
-    own = {"width": 150} if setting.number else {"width": 480} if setting.several or setting.is_tuple else {}
-    own |= {"format": "%g"} if setting.number is float else {}
+    if setting.number:
+        own = {"width": 150}
+    elif setting.several or setting.is_tuple:
+        own = {"width": 480}
+    else:
+        own = {}
+    if setting.number is float:
+        own |= {"format": "%g"}
     if setting.kind is str and not setting.choices:
         own["help"] = sharing.help_with_paths(setting.help) or None
     return setting_widget(setting, key, start, **own)

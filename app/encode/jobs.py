@@ -35,7 +35,8 @@ def submit(
         if keys is not None:
             there += own_specs(dataset, encoder, keys)
             continue
-        key, title = encoding_job_key(digest, encoder), f"{encoder.title} · {name}"
+        key = encoding_job_key(digest, encoder)
+        title = f"{encoder.title} · {name}"
         cost = (expected or {}).get(encoder)
         job = jobs.queue().submit(
             key, encode_job, title=title, expected=cost, here=here, dataset=dataset, encoder=encoder
@@ -81,7 +82,10 @@ def join(specs: Sequence[SpaceSpec]) -> bool:
     spaces = session.workspace().spaces
     new = [spec for spec in dict.fromkeys(specs) if spec not in spaces]
     st.session_state[_JOINED] = tuple(dict.fromkeys(specs))
-    what = space_name(new[0]) if len(new) == 1 else f"{len(new)} spaces"
+    if len(new) == 1:
+        what = space_name(new[0])
+    else:
+        what = f"{len(new)} spaces"
     session.edit(f"encode {what}", spaces=(*spaces, *new))
     # Explore opens if the encoded spaces are to be compared.
     if not st.session_state.get(session.COMPARE_ENCODED):
@@ -99,14 +103,18 @@ def new_spaces() -> list[SpaceSpec]:
 def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
     """The two spaces to compare: the last layers of the two newest encoders of the same items. If there is
     only one encoder, these are its last two layers. Returns None if the two are compared already."""
-    new, workspace = new_spaces(), session.workspace()
+    new = new_spaces()
+    workspace = session.workspace()
     alike = [spec for spec in workspace.spaces if new and _items(spec) == _items(new[-1])]
     last: dict[tuple, SpaceSpec] = {}
     for spec in sorted(alike, key=_layer):  # a stable sort: equal layers keep their order
         last[_encoder(spec)] = spec
     pair = sorted(last.values(), key=alike.index)[-2:]
-    pair = pair if len(pair) == 2 else sorted(alike, key=_layer)[-2:]
-    return tuple(pair) if len(pair) == 2 and {workspace.source, workspace.target} != set(pair) else None
+    if len(pair) != 2:
+        pair = sorted(alike, key=_layer)[-2:]
+    if len(pair) == 2 and {workspace.source, workspace.target} != set(pair):
+        return tuple(pair)
+    return None
 
 
 def _layer(spec: SpaceSpec) -> float:
@@ -125,8 +133,12 @@ def _items(spec: SpaceSpec) -> DatasetSpec | None:
 
 
 def _specs_of(job: Job) -> list[SpaceSpec]:
-    dataset, encoder = job.arguments["dataset"], job.arguments["encoder"]
-    keys = {encoder.outputs[0]: job.key} if len(encoder.outputs) == 1 else job.result().metadata["encodings"]
+    dataset = job.arguments["dataset"]
+    encoder = job.arguments["encoder"]
+    if len(encoder.outputs) == 1:
+        keys = {encoder.outputs[0]: job.key}
+    else:
+        keys = job.result().metadata["encodings"]
     # One job can make several spaces; if its key is in `made`, this session made all of them.
     if job.key in session.member().made:
         session.member().made.update(keys.values())

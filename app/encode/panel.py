@@ -49,9 +49,13 @@ def _go_on() -> None:
 def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
     begun = st.session_state.pop(session.COMPARE_ENCODED, None)
     if others := [space_name(spec) for spec in jobs.new_spaces() if spec not in pair]:
-        more = " and ".join(others) if len(others) < 3 else f"{len(others)} others"
+        if len(others) < 3:
+            more = " and ".join(others)
+        else:
+            more = f"{len(others)} others"
         session.announce(f"“Add model” shows {more}, too.")
-    encoded, history = session.workspace().spaces, session.history()
+    encoded = session.workspace().spaces
+    history = session.history()
     # One click started both encoding and comparing, so one undo must take back both.
     while begun and len(history.steps[0]) >= begun and history.undo_step.startswith("encode "):
         history.undo()
@@ -88,7 +92,12 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
     expected = {encoder: cost for encoder, cost in costs.items() if cost}
     with st.container(horizontal=True, vertical_alignment="center"):
         several = sum(len(encoder.outputs) for encoder in encoders) > 1
-        verb = "Encode and compare" if missing else "Compare" if several else "Add to the session"
+        if missing:
+            verb = "Encode and compare"
+        elif several:
+            verb = "Compare"
+        else:
+            verb = "Add to the session"
         st.button(
             verb if several or not missing else "Encode",
             type="primary",
@@ -101,10 +110,19 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
         known = [cost for cost in missing if cost]
         # These seconds are an upper limit, because some jobs may run at the same time.
         whole = sum(max(1, round(seconds)) for seconds in known)
-        in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
-        named = " and ".join(encoder.title for encoder in encoders) if len(encoders) == 2 else "them"
-        two = "the last two of them" if len(encoders) > 2 else plain_name(named)
-        then = f"Explore then compares {two}." if several else ""
+        in_all = ""
+        if len(known) > 1:
+            in_all = f"{cost_in_words(whole).capitalize()} in all."
+        named = "them"
+        if len(encoders) == 2:
+            named = " and ".join(encoder.title for encoder in encoders)
+        if len(encoders) > 2:
+            two = "the last two of them"
+        else:
+            two = plain_name(named)
+        then = ""
+        if several:
+            then = f"Explore then compares {two}."
         st.caption(f"{in_all} {then}" if encoders else "Choose one encoder or more.")
     if missing and (stored := [plain_name(one.title) for one, cost in costs.items() if cost == 0]):
         st.caption(f"Encoded before: {', '.join(stored)}.")

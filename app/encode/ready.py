@@ -16,11 +16,14 @@ from relcore.stitch.try_it import ItemEncoder, item_encoder, joined_encoder, why
 
 def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:
     """The loaded encoder of each space, and for each space without one the reason."""
-    ready, others = {}, {spec: reason for spec in specs if (reason := why_not(spec))}
+    ready = {}
+    others = {spec: reason for spec in specs if (reason := why_not(spec))}
     usable = [spec for spec in dict.fromkeys(specs) if spec not in others]
     for spec in usable:
         joined = joined_encoder(spec, usable)
-        trained = spec.option("key") if isinstance(joined, TrainedEncoder) else ""
+        trained = ""
+        if isinstance(joined, TrainedEncoder):
+            trained = spec.option("key")
         try:
             dataset_place(spec.dataset)  # check access first, because all sessions share the cache
             joined.content()

@@ -14,7 +14,9 @@ _HERE = Path(__file__).parent
 
 
 def _entry(key: str, entry: Term) -> str:
-    source = f"<small>{escape(entry.source)}</small>" if entry.source else ""
+    source = ""
+    if entry.source:
+        source = f"<small>{escape(entry.source)}</small>"
     return (
         f'<article data-term="{key}"><h2 tabindex="-1" id="relscope-term-{key}">{escape(entry.title)}</h2>'
         f"{entry.picture}<p>{escape(entry.text)}</p>{source}</article>"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from math import atan2, cos, pi, radians, sin
 
-WIDTH, HEIGHT = 240, 96
+WIDTH = 240
+HEIGHT = 96
 Place = tuple[float, float]
 CLOUD = ((-26, 4), (-20, -16), (-8, 12), (-4, -8), (6, 22), (10, -20), (16, 4), (26, -6))
 
@@ -34,7 +35,8 @@ def lines(*ends: tuple[Place, Place], kind: str = "thin") -> str:
 
 
 def arrow(start: Place, end: Place, kind: str = "thin") -> str:
-    (x, y), turn = end, atan2(end[1] - start[1], end[0] - start[0])
+    (x, y) = end
+    turn = atan2(end[1] - start[1], end[0] - start[0])
     head = [(x - 7 * cos(turn + side), y - 7 * sin(turn + side)) for side in (0.45, -0.45)]
     return lines((start, end), *((end, corner) for corner in head), kind=kind)
 
@@ -61,7 +63,8 @@ def word(x: float, y: float, text: str, anchor: str = "middle") -> str:
 
 def cloud(x: float, y: float, turn: float = 0, size: float = 1) -> tuple[Place, ...]:
     """The places of eight points around (x, y), rotated by `turn` degrees and scaled by `size`."""
-    c, s = size * cos(radians(turn)), size * sin(radians(turn))
+    c = size * cos(radians(turn))
+    s = size * sin(radians(turn))
     return tuple((x + c * u - s * v, y + s * u + c * v) for u, v in CLOUD)
 
 
@@ -97,7 +100,8 @@ class Term:
     source: str = ""
 
 
-_A, _B = cloud(60, 48), cloud(180, 48)
+_A = cloud(60, 48)
+_B = cloud(180, 48)
 _ANCHORS = ((150, 24), (204, 44), (158, 80))
 
 

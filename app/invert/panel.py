@@ -71,7 +71,8 @@ LISTED = 200  # maximum number of rows at each end of the table, which is sorted
 
 
 def method_details(workspace: Workspace, result: Inversion | None = None) -> None:
-    spec, published = workspace.inversion, InversionSpec(workspace.inversion.route)
+    spec = workspace.inversion
+    published = InversionSpec(workspace.inversion.route)
     with st.popover("Method details", icon=":material/tune:", key="invert.details"):
         edit_setting("inversion", _SETTINGS["route"], "invert.route", widget=st.selectbox)
         edit_setting("inversion", _SETTINGS["method"], "invert.method")
@@ -154,7 +155,10 @@ def _ridges(spec: InversionSpec) -> list[float]:
 
 
 def _tune(tuned: bool) -> None:
-    chosen = {} if tuned else st.session_state.get(_CHOSEN, {})
+    if tuned:
+        chosen = {}
+    else:
+        chosen = st.session_state.get(_CHOSEN, {})
     session.edit_spec(f"settings {_BY[tuned].lower()}", "inversion", tuned=tuned, **chosen)
 
 
@@ -207,7 +211,9 @@ def draw(workspace: Workspace) -> None:
     colors = {
         name: color_name(name, pair) for name in COLORS if name != "labels" or pair.source.labels is not None
     }
-    usual = "labels" if "labels" in colors and workspace.view.color_by == "labels" else "error"
+    usual = "error"
+    if "labels" in colors and workspace.view.color_by == "labels":
+        usual = "labels"
     if (color_by := st.session_state.setdefault("invert.color", usual)) not in colors:
         color_by = st.session_state["invert.color"] = "error"
     items = items_of(workspace)
@@ -217,7 +223,10 @@ def draw(workspace: Workspace) -> None:
     try:
         with st.spinner(f"Recovering {counted(len(pair), 'row')} …"):
             result = inversion_of(*chosen)
-            view = workspace.view if color_by != "error" else ViewSpec()
+            if color_by != "error":
+                view = workspace.view
+            else:
+                view = ViewSpec()
             scene = _scene(*chosen, color_by, view, _edges(pair, workspace.anchors, result))
             found = examples(*chosen, 3 if items is not None and items.has_texts else 5)
     except SpaceError as error:
@@ -271,7 +280,8 @@ def draw(workspace: Workspace) -> None:
 
 
 def _draw_notes(pair: Match, result: Inversion, workspace: Workspace) -> None:
-    width, (strategy, _, state) = result.shape[1], session.anchors_origin(workspace)
+    width = result.shape[1]
+    (strategy, _, state) = session.anchors_origin(workspace)
     n = min(2 * width, len(pair) // 2, MOST_ANCHORS)
     more = result.n_anchors < min(n, width)
     if not more:
@@ -327,8 +337,10 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
 def _idea(pair: Match, workspace: Workspace) -> str:
     """A sentence on what this page does, for the time until the result is computed."""
     source, target = map(plain, side_names(pair, workspace.inversion.route))
-    rows, same = "row" if pair.source.counts is None else "word", source == target
-    anchors, where = counted(len(workspace.anchors), "anchor"), "" if same else f" of {target}"
+    rows = "row" if pair.source.counts is None else "word"
+    same = source == target
+    anchors = counted(len(workspace.anchors), "anchor")
+    where = "" if same else f" of {target}"
     return (
         f"Take only the similarities of each {rows} to {anchors} in {source}, and turn them back into a"
         f" vector{where}. Is it the vector that this {rows} has {'in its space' if same else 'there'}?"
@@ -346,7 +358,9 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     others = {name: float(score) for name, score in result.scores.items() if name != result.spec.title}
     if others and others[best := max(others, key=others.get)] > result.scores[result.spec.title]:
         cosine += f"; of {best}, fitted directly, {short(others[best], 2)}"
-    rows = "rows" if pair.source.counts is None else "words"
+    rows = "words"
+    if pair.source.counts is None:
+        rows = "rows"
     return (
         f"For <b>{percent(found.first)}</b> of {found.n:,} held-out {rows}, the true vector is nearest to"
         f" the recovered one, among {found.among:,} (by chance {percent(1 / found.among)})."
@@ -358,10 +372,15 @@ def _recovered_tables(pair: Match, result: Inversion, found: Recovery, items: It
     """Tables of rows, each beside the row nearest to its recovered vector. Rows are shown as pictures,
     sentences or names."""
     places = np.unique(np.concatenate(list(found.groups.values())))
-    errors, labels = result.errors[result.spec.title], pair.source.labels
-    labels = np.full(len(result.rows), "") if labels is None else labels[result.rows]
+    errors = result.errors[result.spec.title]
+    labels = pair.source.labels
+    if labels is None:
+        labels = np.full(len(result.rows), "")
+    else:
+        labels = labels[result.rows]
     ids = [str(pair.ids[row]) for row in result.rows[places]]
-    shown, parts = dict(zip(places, rows_html(items, ids), strict=True)), ""
+    shown = dict(zip(places, rows_html(items, ids), strict=True))
+    parts = ""
     for title, pairs in found.groups.items():
         lines = "".join(
             f"<tr><td>{shown[row]}</td>"
@@ -377,11 +396,15 @@ def _recovered_tables(pair: Match, result: Inversion, found: Recovery, items: It
 
 
 def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
-    source, errors = pair.source, result.errors[result.spec.title]
+    source = pair.source
+    errors = result.errors[result.spec.title]
     order = np.flatnonzero(result.scored)
     order = order[np.argsort(-errors[order], kind="stable")]
     number = st.column_config.NumberColumn(format="%.3f", help="Cosine of recovered and true row")
-    chosen = order if len(order) <= 2 * LISTED else np.concatenate([order[:LISTED], order[-LISTED:]])
+    if len(order) <= 2 * LISTED:
+        chosen = order
+    else:
+        chosen = np.concatenate([order[:LISTED], order[-LISTED:]])
     rows = result.rows[chosen]
     table = pd.DataFrame({"id": pair.ids[rows]})
     if source.labels is not None and 2 * np.count_nonzero(source.labels[rows] != "") > len(rows):
@@ -395,5 +418,8 @@ def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
     look["column_config"] |= dict.fromkeys(methods, number)
     brushing_table(shown, "invert.extremes", height=330, **look)
     few = len(chosen) == len(order)
-    which = "every held-out row" if few else f"the {LISTED} worst and the {LISTED} best held-out rows"
+    if few:
+        which = "every held-out row"
+    else:
+        which = f"the {LISTED} worst and the {LISTED} best held-out rows"
     caption(f"Cosine of recovered and true row by each method; {which}. Select rows to see them in the maps.")

@@ -93,8 +93,12 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         show_linked_notice()
     unknown = guessed or is_pairing_unknown((workspace.source, workspace.target), (source, target))
     # Ids that nobody confirmed do not count as shared, because they may pair the wrong rows.
-    n_shared = 0 if unknown else len(shared_ids([source, target]))
-    fields, n = settings_of(BootstrapSpec), min(len(source), len(target))
+    if unknown:
+        n_shared = 0
+    else:
+        n_shared = len(shared_ids([source, target]))
+    fields = settings_of(BootstrapSpec)
+    n = min(len(source), len(target))
     haves = [have for have in _HAVE if have != "shared" or n_shared >= FEWEST_SHARED]
 
     def number(name: str, key: str, low: float, high: float, usual: float | None, **look: Any) -> Any:
@@ -103,7 +107,12 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     above = st.container(horizontal=True, gap="small", vertical_alignment="center")
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
         titles = {have: _HAVE[have] for have in haves}
-        usual = "shared" if "shared" in haves else "few" if n < ENOUGH else "none"
+        if "shared" in haves:
+            usual = "shared"
+        elif n < ENOUGH:
+            usual = "few"
+        else:
+            usual = "none"
         have = segments("Start from", titles, f"bootstrap.have-{'-'.join(haves)}-{usual}", usual)
         chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
         details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
@@ -115,7 +124,9 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         st.caption(f"{_TOLD[have]} {rows_it_takes(source, target) if have == 'none' else ''}")
     with details:
         method = setting_widget(fields["method"], "bootstrap.method")
-        usual = PAPER_ROWS if method == "paper" and n > PAPER_ROWS else None
+        usual = None
+        if method == "paper" and n > PAPER_ROWS:
+            usual = PAPER_ROWS
         rows = number("rows", f"rows-{n}-{method}", _FEWEST_ROWS, n, usual, placeholder="all")
         most = min(rows or n, MOST_ANCHORS)
         n_anchors = number("n_anchors", f"anchors-{most}", 1, most, min(300, max(1, most // 2)))
@@ -155,12 +166,13 @@ def _say_if_paired(workspace: Workspace, n_shared: int, test: bool) -> None:
     """If the spaces share ids, say that they need no links or, if the shared ids are hidden as a test, what
     the test does. Draw buttons that open Explore and the example."""
     if n_shared >= FEWEST_SHARED:
-        told = (
-            f"**A test: the pairs of {n_shared:,} shared rows are hidden, then searched.** So each link can"
-            " be checked."
-            if test
-            else f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
-        )
+        if test:
+            told = (
+                f"**A test: the pairs of {n_shared:,} shared rows are hidden, then searched.** So each link"
+                " can be checked."
+            )
+        else:
+            told = f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
         st.markdown(told, width="content")
         if st.button(
             "Compare these rows in Explore", icon=f":material/{EXPLORE.icon}:", key="bootstrap.explore"
@@ -233,9 +245,10 @@ def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]
                 )
                 line = " = ".join(picked)
                 add = {"on_click": _type, "args": (line,), "disabled": len(picked) < 2}
-                label = (
-                    f"Add {plain(line)}" if len(picked) == 2 else "Select a row in each table to add a pair"
-                )
+                if len(picked) == 2:
+                    label = f"Add {plain(line)}"
+                else:
+                    label = "Select a row in each table to add a pair"
                 st.button(label, key="bootstrap.add", icon=":material/add:", **add)
             pairs = tuple(dict.fromkeys(read_pairs(text)))
             known = sum(own in source.index and other in target.index for own, other in pairs)
@@ -292,7 +305,9 @@ def in_use(workspace: Workspace) -> BootstrapSetup | None:
     """The settings with which this session linked the present target. Returns None if the target is not
     linked."""
     target, setup = st.session_state.get(_USED, (None, None))
-    return setup if target is not None and workspace.target == target else None
+    if target is not None and workspace.target == target:
+        return setup
+    return None
 
 
 def draw(setup: BootstrapSetup, used: bool = False) -> None:
@@ -302,7 +317,12 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     if outcome is None:
         return
     result = outcome.result
-    show, icon = (st.success, "check_circle") if outcome.linked else (st.warning, "help")
+    if outcome.linked:
+        show = st.success
+        icon = "check_circle"
+    else:
+        show = st.warning
+        icon = "help"
     n_links = len(result.kept) - result.n_seeds
     verdict, button = st.columns([3, 1], vertical_alignment="center")
     with verdict:
@@ -323,7 +343,8 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         caption(plain(result.reason))
         exports.figure(BootstrapRounds(**recipe).draw(outcome), "bootstrap.rounds", "bootstrap-rounds")
         if setup.spec.method != "paper":
-            first, last = result.history[0].rows, result.history[-1].rows
+            first = result.history[0].rows
+            last = result.history[-1].rows
             few = f" The first rounds use the {first:,} most frequent rows." * (first < last)
             st.caption(f"Each round fits a rotation to the pairs so far, and matches the rows again.{few}")
     if outcome.scores:
@@ -341,7 +362,9 @@ def _next_step(outcome: Outcome) -> str:
     unclear, why."""
     n = outcome.result.n_seeds
     if outcome.verdict != "not found":
-        return "" if outcome.linked else plain(outcome.result.reason)
+        if outcome.linked:
+            return ""
+        return plain(outcome.result.reason)
     if not n:
         return "Next step: start from 15 to 30 known pairs."
     return (
@@ -364,11 +387,15 @@ def _use_button(
 ) -> None:
     """Draw the button that uses the links or, if they are in use, confirms those in `chosen`. If scores are
     possible, the button then opens them."""
-    result, known, given = outcome.result, confirmed | chosen, set(_known_source_ids(outcome))
+    result = outcome.result
+    known = confirmed | chosen
+    given = set(_known_source_ids(outcome))
     missing = compute.LEAST_HELD_OUT - len(known)
     label = f"Use the {'links' if len(result.kept) > result.n_seeds else 'known pairs'} everywhere"
     if used:
-        label = f"Confirm {counted(len(chosen), 'link')}" if chosen or missing > 0 else "Show the scores"
+        label = "Show the scores"
+        if chosen or missing > 0:
+            label = f"Confirm {counted(len(chosen), 'link')}"
     clicked = st.button(
         label,
         key="bootstrap.use",
@@ -417,7 +444,9 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
     order = np.random.default_rng((0, 7)).permutation(len(links))[:_LISTED]
     pairs = [links[number] for number in order]
     st.subheader("Links to check", anchor=False)
-    told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
+    told = "All links"
+    if len(pairs) < len(links):
+        told = f"{len(pairs):,} of {counted(len(links), 'link')}"
     caption(
         f"{told}, in random order; click “likely right” to see the least sure first. Select the right ones,"
         " then press Confirm. All pages score only confirmed links."
@@ -442,10 +471,8 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
             table, look = _table(setup, pairs)
             st.dataframe(table, key="bootstrap.list", hide_index=True, height=_height(pairs), **look)
         return
-    places, wrong = (
-        np.arange(n := len(links)),
-        [row for row, (own, other) in enumerate(links) if own != other],
-    )
+    places = np.arange(n := len(links))
+    wrong = [row for row, (own, other) in enumerate(links) if own != other]
     if n > 3 * _SAMPLED:
         middle = (n - _SAMPLED) // 2
         some = places[:_SAMPLED], places[middle : middle + _SAMPLED], places[-_SAMPLED:], wrong[-_SAMPLED:]
@@ -491,7 +518,8 @@ def _height(pairs: Sequence) -> int | str:
 def _table(setup: BootstrapSetup, pairs: Pairs) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A table of pairs with the texts, pictures or labels of both rows, and its arguments for
     `st.dataframe`."""
-    sides, look = [], {"column_config": {}}
+    sides = []
+    look = {"column_config": {}}
     for spec, ids, name in zip(
         (setup.source_spec, setup.target_spec),
         zip(*pairs, strict=True),
@@ -511,7 +539,10 @@ def _side(spec: SpaceSpec, ids: Sequence[str]) -> tuple[pd.DataFrame, dict[str, 
     `st.dataframe`."""
     side, look = with_items(replace(Workspace(), source=spec, target=spec), pd.DataFrame({"id": ids}))
     space = compute.load_space(spec)
-    labels = () if space.labels is None else space.labels[space.rows(ids)]
+    if space.labels is None:
+        labels = ()
+    else:
+        labels = space.labels[space.rows(ids)]
     # A column of labels that is mostly blank is left out.
     if "text" not in side and 2 * sum(map(bool, labels)) > len(ids):
         side["label"] = labels
@@ -532,7 +563,8 @@ def _add_estimate(table: pd.DataFrame, pairs: Pairs, result: BootstrapResult) ->
 def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()) -> None:
     """Use the links, as one step: the linked rows of the target get the ids of their partners in the source,
     and the anchors found become the session's anchors. Only pairs with confirmed ids are scored."""
-    result, workspace = outcome.result, session.workspace()
+    result = outcome.result
+    workspace = session.workspace()
     key = put_pairing(queue().store, result.kept, confirmed)
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · linked")
     former = (renamed, workspace.target if in_use(workspace) else None)

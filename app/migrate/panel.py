@@ -100,7 +100,10 @@ class MigrateSetup:
     def items(self, queries: bool = False) -> Items | None:
         """Texts and pictures of the corpus. With `queries`, texts and pictures of the queries, if these are
         separate spaces."""
-        source, target = self.specs[2:] if queries and self.task.judgements else self.specs[:2]
+        if queries and self.task.judgements:
+            source, target = self.specs[2:]
+        else:
+            source, target = self.specs[:2]
         return items_of(replace(Workspace(), source=source, target=target))
 
 
@@ -108,8 +111,12 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
     """Draw the choosers. If the choices do not fit together, the page shows why, and None is returned."""
     example = starting_models(jobs.queue().store.finished) or ()
     options = tuple(dict.fromkeys((*example, *workspace.spaces)))
-    usual = example if example and session.migrates_example() else (workspace.source, workspace.target)
-    labels, place = space_labels(options), results.place_of(options, usual)
+    if example and session.migrates_example():
+        usual = example
+    else:
+        usual = (workspace.source, workspace.target)
+    labels = space_labels(options)
+    place = results.place_of(options, usual)
 
     def space(label: str, key: str, **look: Any) -> SpaceSpec | None:
         return st.selectbox(
@@ -210,9 +217,13 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
         pair = compute.matched_pair(old, new)
         found, guesses = _pairing(pair, setup.task.random_state), isinstance(pair.ids, GuessedIds)
     except NoCommonId:
-        told, why = "The two models share no row ids.", "Migrate needs rows that both models have embedded."
+        told = "The two models share no row ids."
+        why = "Migrate needs rows that both models have embedded."
     else:
-        missing = FEWEST - len(pair.ids.marks) if guesses and not setup.task.judgements else 0
+        if guesses and not setup.task.judgements:
+            missing = FEWEST - len(pair.ids.marks)
+        else:
+            missing = 0
         if found.is_clear and not found.shift and missing <= 0:
             return True
         told = "Rows of the same id are not the same thing in these two models."
@@ -232,7 +243,11 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
         others = (spec for spec in workspace.spaces if spec not in (old, new))
         linked = next((spec for spec in others if is_linked(spec, old, new)), None)
         with st.container(horizontal=True):
-            label, key = ("Use the links found", "use-links") if linked else (label, "link")
+            if linked:
+                label = "Use the links found"
+                key = "use-links"
+            else:
+                key = "link"
             if st.button(label, key=f"migrate.{key}", icon=":material/hub:", type="primary"):
                 ends = {"source": old, "target": linked or new}
                 if linked and base_of(linked) == old:
@@ -264,9 +279,14 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     _options(scaled, rate, note)
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
-    n, n_queries = len(result.candidates), len(result.queries)
-    how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"
-    kind = "judged" if result.relevance == "judgements" else "held-out rows as"
+    n = len(result.candidates)
+    n_queries = len(result.queries)
+    how = "as set"
+    if n > 1:
+        how = f"chosen by cross-validation over queries among {n}"
+    kind = "held-out rows as"
+    if result.relevance == "judgements":
+        kind = "judged"
     relevant = _RELEVANT[result.relevance].format(k=result.k)
     caption(
         f"{n_queries:,} {kind} queries search {result.n_rows:,} rows. {relevant} The adapter is fitted on"
@@ -344,8 +364,11 @@ _ROWS = "migrate.rows-{}"  # widget key, with the number of rows loaded here
 def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
     """Draw fields for the number of rows in the user's corpus and for the price of embedding them. Returns
     both."""
-    encoder, place = setup.specs[1].encoder, digest_of(setup.digests)[:8]
-    seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus if encoder else 0.0
+    encoder = setup.specs[1].encoder
+    place = digest_of(setup.digests)[:8]
+    seconds = 0.0
+    if encoder:
+        seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus
     words = [len(text.split()) for text in _texts(setup, setup.old.ids[:1000])]
     with st.container(horizontal=True, key="migrate-corpus"):
         n = remembered(
@@ -422,7 +445,9 @@ def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 _OPTIONS = ("re-embed", "bridge", "twice", "cascade")
-_PICTURE, _LONGEST = 120, 400  # maximum pixels per side of a picture; maximum number of characters of a text
+# maximum pixels per side of a picture; maximum number of characters of a text
+_PICTURE = 120
+_LONGEST = 400
 
 
 def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> MigrationResult:
@@ -444,7 +469,10 @@ def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
         )
         return
     titles = {name: TITLES[name] for name in _judgeable(result)}
-    best = result.verdict.option if result.verdict.option in titles else next(iter(titles))
+    if result.verdict.option in titles:
+        best = result.verdict.option
+    else:
+        best = next(iter(titles))
     option = segments("Compare the old model with", titles, f"judge.option-{len(titles)}-{best}", best)
     asked = questions(result, setup.old.ids, option, setup.task.random_state)
     _judge(setup, option, asked, tally(asked, _saved_answers(setup, option)).question is None)
@@ -462,7 +490,9 @@ def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], end
         head, _, rest = found.verdict().sentence.partition(": ")
         messages.lead(f"<strong>{head}.</strong> {plain_html(rest[:1].upper() + rest[1:])}")
     else:
-        so_far = f"; sign test so far: p = {short(found.p)}" if found.n_answers else ""
+        so_far = ""
+        if found.n_answers:
+            so_far = f"; sign test so far: p = {short(found.p)}"
         st.markdown(
             f"**Which five rows answer the query better?** Question {found.n_answers + 1} of at most"
             f" {found.n_answers + found.n_left}{so_far}"
@@ -523,11 +553,19 @@ def _keep_answer(setup: MigrateSetup, option: str, answer: Answer) -> None:
 
 
 def _items_as_html(items: Items | None, ids: Sequence[str]) -> list[str]:
-    texts = items.texts(ids) if items else [""] * len(ids)
-    pictures = items.pictures(ids, _PICTURE) if items and items.has_pictures else [""] * len(ids)
+    if items:
+        texts = items.texts(ids)
+    else:
+        texts = [""] * len(ids)
+    if items and items.has_pictures:
+        pictures = items.pictures(ids, _PICTURE)
+    else:
+        pictures = [""] * len(ids)
     lines = []
     for name, text, picture in zip(ids, texts, pictures, strict=True):
-        image = f'<img src="{picture}" alt="Picture {plain_html(name)}">' if picture else ""
+        image = ""
+        if picture:
+            image = f'<img src="{picture}" alt="Picture {plain_html(name)}">'
         lines.append(image + plain_html(cut(text, _LONGEST) or ("" if picture else name)))
     return lines
 
@@ -631,13 +669,17 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
 def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None:
     measured = [name for name in TITLES if name in result.scores]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        usual = "bridge" if result.verdict.option == "keep" else result.verdict.option
+        if result.verdict.option == "keep":
+            usual = "bridge"
+        else:
+            usual = result.verdict.option
         others = [name for name in measured if name != "keep"]
         option = _option("Option", others, usual, "worse.option")
         others = [name for name in measured if name != option]
         to = _option("Compared with", others, "keep", f"worse.to-{option}")
     table = result.worst_queries(option, to)
-    lost, won = int((table.change < 0).sum()), int((table.change > 0).sum())
+    lost = int((table.change < 0).sum())
+    won = int((table.change > 0).sum())
     st.markdown(
         f"**{lost:,} of {len(table):,} queries get worse by “{TITLES[option]}” compared with “{TITLES[to]}”;"
         f" {won:,} get better.** Select a query to see what each option finds."
@@ -663,11 +705,14 @@ def _option(label: str, names: list[str], usual: str, key: str) -> str:
 
 def _texts(setup: MigrateSetup, ids, queries: bool = False) -> list[str]:
     items = setup.items(queries)
-    return items.texts(list(ids)) if items is not None and items.has_texts else [""] * len(ids)
+    if items is not None and items.has_texts:
+        return items.texts(list(ids))
+    return [""] * len(ids)
 
 
 def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None:
-    place, old = result.queries.index(query), setup.old
+    place = result.queries.index(query)
+    old = setup.old
     relevant = set(result.relevant_row[result.relevant_query == place].tolist())
     columns = {}
     for option, lists in result.found.items():
@@ -686,10 +731,14 @@ def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None
 
 
 def _by_group(setup: MigrateSetup, result: MigrationResult, option: str, to: str) -> None:
-    rows, labels = setup.old.index.get_indexer(pd.Index(result.queries, dtype=object)), setup.old.labels
+    rows = setup.old.index.get_indexer(pd.Index(result.queries, dtype=object))
+    labels = setup.old.labels
     if (rows < 0).any():
         return
-    groups = _clusters(setup.old.digest, digest_of(rows), setup, rows) if labels is None else labels[rows]
+    if labels is None:
+        groups = _clusters(setup.old.digest, digest_of(rows), setup, rows)
+    else:
+        groups = labels[rows]
     table = losses_by_group(np.asarray(result.scores[option], np.float64) - result.scores[to], groups)
     if table.empty:
         return
@@ -721,9 +770,9 @@ def _clusters(digest: str, queries: str, _setup: MigrateSetup, _rows: np.ndarray
 def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
     option = result.option_at(st.session_state.get(_ROWS.format(result.n_corpus), result.n_corpus))
     unneeded = f"The recommended “{TITLES.get(option)}” needs no adapter. " * (option in ("keep", "re-embed"))
-    carried = (
-        f"the recommended “{TITLES[option]}”" if option in _CODES else "bridge, query both models and cascade"
-    )
+    carried = "bridge, query both models and cascade"
+    if option in _CODES:
+        carried = f"the recommended “{TITLES[option]}”"
     st.markdown(f"{unneeded}These files carry out {carried}.")
     st.markdown(
         f"**{ADAPTERS[result.adapter].title}**, fitted on {result.n_pairs:,} pairs: maps"
@@ -739,14 +788,18 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
         type="primary",
     )
     graphs = " and ".join(list(GRAPHS.values())[: 1 + result.rewrites_corpus])
-    onnx = f"As ONNX: {graphs}." if find_spec("onnx") else f"With the package onnx installed, also {graphs}."
+    if find_spec("onnx"):
+        onnx = f"As ONNX: {graphs}."
+    else:
+        onnx = f"With the package onnx installed, also {graphs}."
     st.caption(
         "adapter.safetensors holds the adapter's steps and its card: widths, digests, models, settings,"
         f" scores with intervals, date and commit. {SNIPPET} applies the adapter with NumPy alone. {CASCADE}"
         f" ranks the rows that an index finds: faiss, LanceDB or a list. {onnx}"
     )
     code = _CODES.get(option, _CODES["bridge"])
-    code = _REWRITTEN if option == "twice" and result.rewrites_corpus else code
+    if option == "twice" and result.rewrites_corpus:
+        code = _REWRITTEN
     st.code(code, language="python")
     if "corpus(" in code and not result.rewrites_corpus:
         st.caption("corpus(…) only scales the old vectors to length 1. The index stays as it is.")
@@ -792,7 +845,8 @@ def draw(workspace: Workspace) -> None:
     if setup.specs[:2] == starting_models(jobs.queue().store.finished):
         about.caption(_EXAMPLE.format(n=len(setup.old)))
     st.session_state[_COMPARED] = setup.specs[:2]
-    unjudged, result = result.relevance == NEIGHBOURS, with_blind_verdict(setup, result)
+    unjudged = result.relevance == NEIGHBOURS
+    result = with_blind_verdict(setup, result)
     show_verdict(setup, result)
     st.subheader("Next steps", anchor=False)
     for name, part in _AFTER.items():

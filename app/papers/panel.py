@@ -68,11 +68,14 @@ def _box(table: Table, label: str, kind: str = "") -> str:
 
 
 def _column_title(name: str, unit: str) -> str:
-    return name if unit in WORDS or unit == SHARE else f"{name} ({unit})".replace(" … ", "\u00a0…\u00a0")
+    if unit in WORDS or unit == SHARE:
+        return name
+    return f"{name} ({unit})".replace(" … ", "\u00a0…\u00a0")
 
 
 def published_as_html(row: PaperRow) -> str:
-    mark, table = '<p class="relscope-mark">published <span>(their data)</span></p>', row.published
+    mark = '<p class="relscope-mark">published <span>(their data)</span></p>'
+    table = row.published
     if table is None:
         return mark + small_print(row.note)
     words = [measure.unit in WORDS for measure in table.measures]
@@ -100,7 +103,8 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
         alike: dict[tuple, list[list[str]]] = {}
         for label, by_metric in by_label.items():
             head = [_column_title(name, percent[number.unit]) for name, number in by_metric.items()]
-            cells, titles = [label], [""]
+            cells = [label]
+            titles = [""]
             # "source → target" labels become two columns, as in the printed table.
             if ends and (found := _DIRECTION.fullmatch(label)):
                 cells = [label.replace(found["direction"], ""), found["source"], found["target"]]
@@ -121,15 +125,22 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
             f'<details class="relscope-precise"><summary>With {told}</summary>{tables(_number)}</details>'
         )
     settings = (f"{name.replace('_', ' ')} {_value(value)}" for name, value in ours.settings.items())
-    seconds = f"{ours.seconds:.0f} s" if ours.seconds < 120 else f"{ours.seconds / 60:.0f} min"
-    commit = f", commit {ours.commit}" if ours.commit else ""
+    if ours.seconds < 120:
+        seconds = f"{ours.seconds:.0f} s"
+    else:
+        seconds = f"{ours.seconds / 60:.0f} min"
+    commit = ""
+    if ours.commit:
+        commit = f", commit {ours.commit}"
     small = f"{_rests_on(numbers)} · {', '.join(settings) or 'no settings'} · {ours.date}"
     mark = f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p>'
     return mark + measured + small_print(f"{small}, Relscope {ours.version}{commit}, {seconds}")
 
 
 def _in_unit(value: float, number: Number, unit: str) -> str:
-    return short(100 * value, 1) if unit == "%" != number.unit else _short(value)
+    if unit == "%" != number.unit:
+        return short(100 * value, 1)
+    return _short(value)
 
 
 def _number(number: Number, unit: str) -> str:
@@ -139,10 +150,15 @@ def _number(number: Number, unit: str) -> str:
     def said(value: float) -> str:
         return _in_unit(value, number, unit)
 
-    cell, spread = said(number.value), spread_of(number)
-    cell += f" ± {said(number.deviation)}" if number.deviation is not None else ""
-    cell += f" ({said(spread.low)} … {said(spread.high)})" if spread else ""
-    return cell if number.baseline is None else f"{cell}; {number.baseline_is} {said(number.baseline)}"
+    cell = said(number.value)
+    spread = spread_of(number)
+    if number.deviation is not None:
+        cell += f" ± {said(number.deviation)}"
+    if spread:
+        cell += f" ({said(spread.low)} … {said(spread.high)})"
+    if number.baseline is None:
+        return cell
+    return f"{cell}; {number.baseline_is} {said(number.baseline)}"
 
 
 def verdict_html(on: str, verdict: ClaimVerdict) -> str:
@@ -157,7 +173,10 @@ def verdict_html(on: str, verdict: ClaimVerdict) -> str:
 
 
 def _claim(decided: Decided) -> str:
-    ends = "no interval" if isnan(decided.low) else f"95 %: {_short(decided.low)} … {_short(decided.high)}"
+    if isnan(decided.low):
+        ends = "no interval"
+    else:
+        ends = f"95 %: {_short(decided.low)} … {_short(decided.high)}"
     sides = f"{_short(decided.more)} against {_short(decided.than)}"
     ends += ", paired" * decided.paired + "; our threshold" * decided.claim.ours
     outcome = f"{_SIGNS.get(decided.outcome, '○')} <b>{escape(decided.outcome.capitalize())}:</b>"
@@ -193,12 +212,16 @@ def _value(value: Any) -> str:
     if isinstance(value, dict):
         return " ".join(f"{name} {part}" for name, part in value.items())
     if isinstance(value, list):
-        return ", ".join(map(str, value)) if len(value) < 3 else f"{value[0]} … {value[-1]}"
+        if len(value) < 3:
+            return ", ".join(map(str, value))
+        return f"{value[0]} … {value[-1]}"
     return str(value)
 
 
 STYLE = Path(__file__).parents[2] / "assets" / "papers.css"
-_ALL, _UNMEASURED, _NOTHING = "All", "not measured here", "nothing to measure"
+_ALL = "All"
+_UNMEASURED = "not measured here"
+_NOTHING = "nothing to measure"
 _NO_CLAIM = "measured, without a claim to test"
 _SAID = {_NOTHING: "has no numbers to compare", PARTLY: "holds in part"}
 _COLORS = {HOLDS: "green", PARTLY: "orange", DOES_NOT: "red"}
@@ -260,18 +283,23 @@ def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:
     for on, verdict in verdicts_of(row, results).items():
         by_word.setdefault(verdict.word, []).append((on, verdict.counts()))
     measured = any(name in results for name in row.run_names())
-    without = _NOTHING if "nothing to measure" in row.why_not else _UNMEASURED
+    without = _UNMEASURED
+    if "nothing to measure" in row.why_not:
+        without = _NOTHING
     return by_word or {_NO_CLAIM if measured else without: []}
 
 
 def _in_line(verdict: Shown) -> str:
     parts = []
     for word, shown in verdict.items():
-        short_word, several = _SAID.get(word, word.removeprefix("pattern ")), len(verdict) > 1
+        short_word = _SAID.get(word, word.removeprefix("pattern "))
+        several = len(verdict) > 1
         names = [
             f"“{plain(name)}”" if several else f"({counts})" * (word == PARTLY) for name, counts in shown
         ]
-        data = f" :small[{'on ' * several}{', '.join(names).strip()}]" if any(names) else ""
+        data = ""
+        if any(names):
+            data = f" :small[{'on ' * several}{', '.join(names).strip()}]"
         parts.append(f":{_COLORS.get(word, 'gray')}[{short_word}]{data}")
     return " · ".join(parts)
 
@@ -348,12 +376,17 @@ def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
     parts = [here(results[name], row, row.groups(name)) for name in row.run_names() if name in results]
     table = row.published
     if table and parts and len(table.labels) + len(table.measures) >= _WIDE:
-        left, right = st.container(), st.container()
+        left = st.container()
+        right = st.container()
     else:
         left, right = st.columns([1, 2.2] if not table else [1, 1] if parts else [2.2, 1], gap="large")
-    needs = small_print(row.needs, "Their data and models:") if row.needs else ""
+    needs = ""
+    if row.needs:
+        needs = small_print(row.needs, "Their data and models:")
     left.html(published_as_html(row) + needs)
-    verdicts = verdicts_of(row, results) if parts else {}
+    verdicts = {}
+    if parts:
+        verdicts = verdicts_of(row, results)
     parts = [verdict_html(on, verdict) for on, verdict in verdicts.items()] + parts
     if row.repeats:
         parts.insert(0, small_print(f"Counted as {find_row(row.repeats).name}.", "The same experiment:"))
@@ -378,7 +411,9 @@ def _explore(row: PaperRow, label: str, kind: str = "") -> None:
         for name, value in (run.settings if run else {}).items()
         if type(value) in (int, float)
     ]
-    measures = " Its runs measure these numbers again." if run and run.study else ""
+    measures = ""
+    if run and run.study:
+        measures = " Its runs measure these numbers again."
     st.button(
         label,
         key=f"papers.explore-{row.id}{kind and '-'}{kind}",
@@ -421,11 +456,9 @@ def _open(row: PaperRow, kind: str) -> None:
 
 
 def _on_words(run: PaperRun, now: Workspace) -> Workspace:
-    n, state, pair = (
-        run.settings["n_anchors"],
-        run.settings["random_states"][0],
-        compute.matched_pair(*BUNDLED),
-    )
+    n = run.settings["n_anchors"]
+    state = run.settings["random_states"][0]
+    pair = compute.matched_pair(*BUNDLED)
     spaces = tuple(dict.fromkeys((*now.spaces, *BUNDLED)))
     changed = replace(
         now, spaces=spaces, source=BUNDLED[0], target=BUNDLED[1], k=run.settings["k"], convention="paper"

@@ -34,7 +34,8 @@ from relcore.base import access, environment
 
 _HEALTH = "/_stcore/health"  # container platforms check it without a token, at any address
 _FETCHED_FIRST = "/_stcore/host-config"  # the page's script loads it before connecting
-_TRIES, _SECONDS = 10, 60
+_TRIES = 10
+_SECONDS = 60
 _UNGUESSED = 32  # nobody can guess a token of at least this many characters
 _MOST_BYTES = 4096  # number of bytes of a form
 _PAGE = Path(__file__).with_name("login.html").read_text(encoding="utf-8")
@@ -69,8 +70,12 @@ class Gate:
     """
 
     def __init__(self, token: str = "", chosen: bool = False) -> None:
-        self.token, self._chosen = token, chosen
-        self.once = secrets.token_urlsafe(32) if token else ""
+        self.token = token
+        self._chosen = chosen
+        if token:
+            self.once = secrets.token_urlsafe(32)
+        else:
+            self.once = ""
         self._wrong: deque[float] = deque(maxlen=_TRIES)
 
     @classmethod
@@ -99,7 +104,8 @@ class Gate:
         if self.once and is_same(offered, self.once) and _of_this_account(asked.scope):
             self.once = ""
             return ""
-        now, all_wrong = time.monotonic(), len(self._wrong) == _TRIES
+        now = time.monotonic()
+        all_wrong = len(self._wrong) == _TRIES
         if all_wrong and now - self._wrong[0] < _SECONDS and len(self.token) < _UNGUESSED:
             return _TOO_MANY
         if is_same(offered, self.token):
@@ -115,7 +121,9 @@ class Gate:
         """
         address = config.get_option("server.address")
         link = get_url(address if own_address(address) else net_util.get_internal_ip())
-        with_token = f"{link}/?token=" if self.token else link
+        with_token = link
+        if self.token:
+            with_token = f"{link}/?token="
         print(f"\nRelscope is at {with_token}{quote(self.token, '')}\n", flush=True)
         if not config.get_option("server.headless"):
             threading.Thread(target=webbrowser.open, args=(with_token + self.once,), daemon=True).start()
@@ -150,7 +158,8 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, entry: Gate) -> None:
-        self._app, self._entry = app, entry
+        self._app = app
+        self._entry = entry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -178,7 +187,8 @@ class Guard:
 
     async def _answer(self, asked: HTTPConnection, receive: Receive, entered: bool) -> tuple[ASGIApp, bool]:
         """The app that answers the request, and whether its answer also sets the cookies."""
-        scope, why = asked.scope, ""
+        scope = asked.scope
+        why = ""
         if scope["type"] == "websocket":
             return self._app if entered and _is_own(asked) else WebSocketClose(1008), False
         if scope["path"] == _HEALTH and scope["method"] in ("GET", "HEAD") and not entered:
@@ -186,11 +196,16 @@ class Guard:
         if not _is_own(asked):
             return PlainTextResponse(_NOT_OWN, 403), False
         page = "text/html" in asked.headers.get("accept", "")
-        offered = asked.query_params.get("token") if scope["method"] == "GET" else None
+        offered = None
+        if scope["method"] == "GET":
+            offered = asked.query_params.get("token")
         if page and scope["method"] == "POST":  # only the login page has a form
             offered = await _posted(Request(scope, receive))
         if offered is not None:
-            why = "" if entered else self._entry.refusal(offered, asked)
+            if entered:
+                why = ""
+            else:
+                why = self._entry.refusal(offered, asked)
             if not why:
                 return RedirectResponse(_without_token(asked), 303, {"cache-control": "no-store"}), True
         if entered:
@@ -220,9 +235,13 @@ class Guard:
 def _is_own(asked: HTTPConnection) -> bool:
     """Whether the request names this server as its host, and does not come from a page of another scheme,
     host or port."""
-    host, origin = asked.headers.get("host"), asked.headers.get("origin")
+    host = asked.headers.get("host")
+    origin = asked.headers.get("origin")
     # The app may see plain HTTP although a proxy in front of it uses TLS.
-    schemes = ("http", "https") if access.is_shared() else (asked.scope["scheme"].replace("ws", "http"),)
+    if access.is_shared():
+        schemes = ("http", "https")
+    else:
+        schemes = (asked.scope["scheme"].replace("ws", "http"),)
     return is_host_allowed(host) and origin in (None, *(f"{scheme}://{host}" for scheme in schemes))
 
 

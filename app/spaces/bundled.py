@@ -54,7 +54,10 @@ def draw() -> None:
 def _data_folder() -> str | None:
     """The folder that the user chose. Its files appear in the lists of datasets and spaces. None means
     RELSCOPE_DATA."""
-    usual = "A folder inside the data folder" if access.is_shared() else os.environ.get(access.DATA)
+    if access.is_shared():
+        usual = "A folder inside the data folder"
+    else:
+        usual = os.environ.get(access.DATA)
     folder = st.text_input(
         "Data folder",
         value=None,
@@ -98,15 +101,28 @@ def _draw_place(entries: list[CatalogEntry], where: str) -> None:
     formats = {"rows": "localized", "megabytes": "%.0f"}
     look = {name: st.column_config.NumberColumn(format=shown) for name, shown in formats.items()}
     chosen = [entries[row] for row in chosen_rows(table, key, several=True, column_config=look)]
-    body, buttons = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
+    body = st.container()
+    buttons = st.container(horizontal=True, vertical_alignment="bottom")
     with buttons:
         limit = loading.row_limit(f"limit-{where}", 200_000)
     with body:
-        one = _describe_entry(chosen[0], limit) if len(chosen) == 1 else None
-    what = one[1] if one else f"{len(chosen)} spaces" if len(chosen) > 1 else ""
-    size = f" {sum(entry.size_bytes for entry in chosen) / 1e6:,.0f} MB and load" if chosen else ""
+        one = None
+        if len(chosen) == 1:
+            one = _describe_entry(chosen[0], limit)
+    if one:
+        what = one[1]
+    elif len(chosen) > 1:
+        what = f"{len(chosen)} spaces"
+    else:
+        what = ""
+    size = ""
+    if chosen:
+        size = f" {sum(entry.size_bytes for entry in chosen) / 1e6:,.0f} MB and load"
     look = {"key": f"spaces.load-{where}", "icon": ":material/download:", "type": "primary"}
-    verb = f"Load {what}".strip() if where == "here" else f"Download{size}"
+    if where == "here":
+        verb = f"Load {what}".strip()
+    else:
+        verb = f"Download{size}"
     if buttons.button(verb, disabled=not (one or len(chosen) > 1), **look):
         loading.load(
             [one[0]] if one else [replace(entry.spec, limit=_entry_limit(entry, limit)) for entry in chosen]
@@ -119,10 +135,12 @@ def _entry_limit(entry: CatalogEntry, limit: int) -> int | None:
 
 
 def _describe_entry(entry: CatalogEntry, limit: int) -> loading.ToLoad | None:
-    spec, limit = entry.spec, _entry_limit(entry, limit)
+    spec = entry.spec
+    limit = _entry_limit(entry, limit)
     if spec.source != "file":
         return replace(spec, limit=limit), size_in_words(entry.n, entry.dimension, limit)
-    path, tables = Path(spec.name), []
+    path = Path(spec.name)
+    tables = []
     if not path.is_dir():
         tables = [
             Path(table)
@@ -130,5 +148,7 @@ def _describe_entry(entry: CatalogEntry, limit: int) -> loading.ToLoad | None:
             if access.may_read(table)
         ]
         tables = [table for table in tables if table != path]
-    proposed = loading.tables_of((path, *tables)).get(path) if tables else None
+    proposed = None
+    if tables:
+        proposed = loading.tables_of((path, *tables)).get(path)
     return loading.describe(path, spec.options, limit, tables, proposed)

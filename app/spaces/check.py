@@ -24,7 +24,8 @@ _NONE = "no reference"
 
 def draw(workspace: Workspace) -> None:
     """Draw a switch, and the check below it. If no opened file has more than 500 rows, draw nothing."""
-    labels, opened = space_labels(workspace.spaces), []
+    labels = space_labels(workspace.spaces)
+    opened = []
     for spec in workspace.spaces:
         with suppress(SpaceError):  # the table above shows this error
             if spec.source == "file" and len(compute.load_space(spec)) > FEWEST_ROWS:
@@ -50,7 +51,10 @@ def draw(workspace: Workspace) -> None:
         }
         told = "100 rows or more, of any texts, by the model that should have made all rows."
         trusted = remembered(st.selectbox, "Trusted rows", [_NONE, *others], width=260, help=told, **look)
-    specs = (spec,) if trusted == _NONE else (spec, trusted)
+    if trusted == _NONE:
+        specs = (spec,)
+    else:
+        specs = (spec, trusted)
     found = result_of(CheckRows(), specs, label="Check", unasked_seconds=math.inf, alone=False)
     if found is None:
         return

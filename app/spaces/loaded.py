@@ -22,7 +22,8 @@ from relcore.spaces.space import LatentSpace, Match
 def draw(workspace: Workspace, pair: Match | None) -> None:
     """Draw a table of this session's spaces with their main properties. A switch shows further properties."""
     st.subheader("In this session", anchor=False)
-    rows, labels = [], space_labels(workspace.spaces)
+    rows = []
+    labels = space_labels(workspace.spaces)
     more = bool(st.session_state.get("spaces.more"))
     roles = {"source": workspace.source, "target": workspace.target}
     for spec in workspace.spaces:
@@ -30,13 +31,15 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
         try:
             space = compute.load_space(spec)
             rows.append({"space": labels[spec], "compared as": role} | _facts_of(space, more))
-            rows[-1] |= {"note": space.note} if space.note else {}
+            if space.note:
+                rows[-1]["note"] = space.note
         except SpaceError as error:
             messages.error(f"{labels[spec]}: {error}")
             if spec.source == "encoding":  # the store no longer has the encoding
                 look = {"key": f"spaces.again-{digest_of(spec)}", "icon": ":material/replay:"}
                 st.button("Encode it again", on_click=session.guarded, args=(_encode_again, spec), **look)
-    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    number = st.column_config.NumberColumn
+    text = st.column_config.TextColumn
     look = {
         "space": text(width=180),
         "rows": number(format="localized"),
@@ -53,12 +56,20 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
     st.dataframe(table, hide_index=True, column_config=look)
     if pair:
         alone = pair.n_source_only, pair.n_target_only
-        only = f"; {alone[0]:,} only in the first, {alone[1]:,} only in the second" if any(alone) else ""
+        only = ""
+        if any(alone):
+            only = f"; {alone[0]:,} only in the first, {alone[1]:,} only in the second"
         ends = ((workspace.source, "source"), (workspace.target, "target"))
         names = " and ".join(f"{plain_name(labels[spec])} ({role})" for spec, role in ends)
-        zero = f"; {counted(pair.n_zero, 'zero vector')} left out" if pair.n_zero else ""
-        n, unknown = counted(len(pair), "row"), compute.is_paired_by_order(workspace.source, workspace.target)
-        shared = f"have {n} each, not paired yet" if unknown else f"share {n}"
+        zero = ""
+        if pair.n_zero:
+            zero = f"; {counted(pair.n_zero, 'zero vector')} left out"
+        n = counted(len(pair), "row")
+        unknown = compute.is_paired_by_order(workspace.source, workspace.target)
+        if unknown:
+            shared = f"have {n} each, not paired yet"
+        else:
+            shared = f"share {n}"
         st.caption(f"Compared now: {names}. They {shared}{only}{zero}.")
     shards.draw_sample_line(workspace)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -82,7 +93,9 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
 
 
 def _facts_of(space: LatentSpace, more: bool) -> dict[str, object]:
-    labels = len(set(space.labels) - {""}) if space.labels is not None else 0
+    labels = 0
+    if space.labels is not None:
+        labels = len(set(space.labels) - {""})
     facts: dict[str, object] = {"rows": len(space), "dimensions": space.dimension, "classes": labels}
     if not more:
         return facts

@@ -45,7 +45,8 @@ Result = TypeVar("Result")
 Options = tuple[tuple[str, str], ...]  # the options of a `SpaceSpec`
 ToLoad = tuple[SpaceSpec, str]  # a spec, and the size of the space in words if it is known
 Read = tuple[Columns, Options]  # how to read a table
-_AUTOMATIC, _NONE = "Automatic", "None"
+_AUTOMATIC = "Automatic"
+_NONE = "None"
 _CHOOSERS = {
     "id_column": ("Ids", "Rows of two spaces are paired by their ids."),
     "label_column": ("Labels", "One category per row, for colours and classifiers."),
@@ -101,13 +102,20 @@ def describe(
     has the result of each table that was read before, and `below` is the container that shows its columns.
     """
     known = {} if known is None else known
-    table = _choose_table(path, tables, proposed) if tables else None
+    table = None
+    if tables:
+        table = _choose_table(path, tables, proposed)
     if table and table not in known:
         with (below or st.container()).container(border=True):
             st.markdown(f"**{plain_name(table.name)}**")
             known[table] = choose_columns(table, metadata=True)
     is_table = not table and path.suffix.lower() in TABLES
-    read = known[table] if table else choose_columns(path) if is_table else None
+    if table:
+        read = known[table]
+    elif is_table:
+        read = choose_columns(path)
+    else:
+        read = None
     matrix = _choose_matrix(path, options)
     if matrix is None or (read is None and (table or is_table)):
         return None
@@ -115,9 +123,11 @@ def describe(
     if not is_table and dimension is None:
         compute.load_space(SpaceSpec("file", str(path), limit, options))  # an invalid file raises its error
     if read:
-        n, dimension = (
-            (read[0].n, read[0].dimension) if is_table else (read[0].n if n is None else n, dimension)
-        )
+        if is_table:
+            n = read[0].n
+            dimension = read[0].dimension
+        else:
+            n = read[0].n if n is None else n
     size = size_in_words(n, dimension, limit)
     if not is_table:
         st.caption(". ".join(filter(None, (size, table and _joined(path, table, read[0])))))
@@ -128,8 +138,15 @@ def describe(
 def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
     """The options that choose a matrix in the file, and its shape if it is known. Returns None until the user
     has chosen a matrix."""
-    about = read_about(reading.description_of, path) if access.readable_path(path).is_file() else None
-    matrices, usual = (about.choosable, about.usual) if about else ({}, None)
+    about = None
+    if access.readable_path(path).is_file():
+        about = read_about(reading.description_of, path)
+    if about:
+        matrices = about.choosable
+        usual = about.usual
+    else:
+        matrices = {}
+        usual = None
     if named := dict(options).get("matrix"):
         return (), matrices.get(named, (None, None))
     if len(matrices) < 2:
@@ -168,7 +185,9 @@ def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> 
         help="The table that gives this file's ids, labels, texts, pictures and counts, one row per vector.",
         width=320,
     )
-    return None if chosen == _NONE else tables[chosen]
+    if chosen == _NONE:
+        return None
+    return tables[chosen]
 
 
 def choose_columns(path: Path, metadata: bool = False) -> Read | None:
@@ -178,7 +197,10 @@ def choose_columns(path: Path, metadata: bool = False) -> Read | None:
     For metadata, the options state the role of every column, so a later change of the automatic roles has no
     effect.
     """
-    read = reading.metadata_columns if metadata else reading.column_roles
+    if metadata:
+        read = reading.metadata_columns
+    else:
+        read = reading.column_roles
     encoding = sources.choose_encoding(path)
     if encoding is None:
         return None
@@ -218,7 +240,9 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
     chosen: dict[str, Any] = {}
     with st.popover("Change columns", icon=":material/view_column:"):
         for option, (label, help_) in _CHOOSERS.items():
-            none = "Row numbers" if option == "id_column" else _NONE
+            none = _NONE
+            if option == "id_column":
+                none = "Row numbers"
             chosen[option] = st.selectbox(
                 label,
                 [_AUTOMATIC, none, *range(len(offered))],
@@ -251,10 +275,8 @@ def _columns_of_role(columns: Columns, option: str) -> list[str]:
 
 def _draw_columns(columns: Columns, path: Path, encoding: str) -> None:
     table = pd.DataFrame(overview(columns), columns=["column", "read as", "why"])
-    cells, names = (
-        read_about(reading.first_cells, path, 3, encoding),
-        {column.name for column in columns.columns},
-    )
+    cells = read_about(reading.first_cells, path, 3, encoding)
+    names = {column.name for column in columns.columns}
     # A row of the overview may stand for several columns; show the cells of the first.
     firsts = [title if title in names else title.partition(" … ")[0] for title in table["column"]]
     for row in range(max(map(len, cells.values()), default=0)):
@@ -274,7 +296,10 @@ def draw_vectors() -> None:
         sources.offer_others("Vectors", paths)
         if all(reading.description_of(path).shape is None for path in paths):
             return  # if a shape is known, the numbers may be vectors, so the file is loaded
-    head, body, more = st.container(), st.container(), st.container()  # the buttons in `head` stay at the top
+    # the buttons in `head` stay at the top
+    head = st.container()
+    body = st.container()
+    more = st.container()
     failed: dict[SpaceSpec, str] = st.session_state.get(_FAILED, {})
     told = " ".join(failed.values())
     asks = {
@@ -295,7 +320,8 @@ def draw_vectors() -> None:
         (head if asks[key] else later).toggle(title, key=key, persist_state="session")
         for key, title in zip(asks, titles, strict=True)
     )
-    buttons, errors = head.container(horizontal=True, vertical_alignment="center"), head.container()
+    buttons = head.container(horizontal=True, vertical_alignment="center")
+    errors = head.container()
     with buttons, st.spinner("Reading the files …"), body:
         options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
         described = _describe_all(paths, options, limit, errors)
@@ -303,7 +329,9 @@ def draw_vectors() -> None:
     left_out = [path.name for path, to_load in described.items() if not to_load]
     names = [plain_name(Path(spec.name).name) for spec in ready]
     sizes = [to_load[1] for to_load in described.values() if to_load]
-    size = f": {sizes[0]}" if len(described) == 1 and ready and sizes[0] else ""
+    size = ""
+    if len(described) == 1 and ready and sizes[0]:
+        size = f": {sizes[0]}"
     with buttons:
         pair = (
             len(ready) > 1
@@ -323,7 +351,9 @@ def draw_vectors() -> None:
             icon=":material/upload:",
         )
     if left_out and len(described) > 1:
-        more = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
+        more = ""
+        if len(left_out) > _MOST_NAMED:
+            more = f" and {len(left_out) - _MOST_NAMED} more"
         with head:
             messages.warning(f"Not loaded: {', '.join(left_out[:_MOST_NAMED])}{more}.")
     if pair or only:
@@ -334,7 +364,9 @@ def _waiting_spaces(paths: Sequence[Path]) -> Sequence[SpaceSpec]:
     """The spaces that wait for the user to pair their rows. Returns () if their files are no longer
     chosen."""
     offered = st.session_state.get(_OFFERED, ())
-    return offered if {Path(spec.name) for spec in offered} <= set(paths) else ()
+    if {Path(spec.name) for spec in offered} <= set(paths):
+        return offered
+    return ()
 
 
 def row_limit(key: str, usual: int) -> int:
@@ -354,11 +386,14 @@ def _describe_all(
     tables = [path for path in paths if len(paths) > 1 and reading.is_metadata(path)]
     described: dict[Path, ToLoad | None] = {}
     known: dict[Path, Read | None] = {}
-    files, below = st.container(), st.container()
+    files = st.container()
+    below = st.container()
     for path in sorted(paths, key=tables.__contains__):
         if path in known:
             continue
-        look = {"horizontal": True, "vertical_alignment": "center"} if tables and path not in tables else {}
+        look = {}
+        if tables and path not in tables:
+            look = {"horizontal": True, "vertical_alignment": "center"}
         with files.container(border=len(paths) > 1, **look):
             if len(paths) > 1:
                 st.markdown(f"**{plain_name(path.name)}**", width="content")
@@ -397,7 +432,9 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     if len(specs) < 1 + compare:
         st.rerun()
     st.session_state.pop(_OFFERED, None)
-    table = _common_table(specs[:2]) if compare else None
+    table = None
+    if compare:
+        table = _common_table(specs[:2])
     if (
         compare
         and not table
@@ -406,17 +443,22 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
         st.session_state[_OFFERED] = tuple(specs)
         st.rerun()
     if compare:
-        news = [f"{counted(len(failed), 'file')} could not be read; Data says why."] if failed else []
+        news = []
+        if failed:
+            news = [f"{counted(len(failed), 'file')} could not be read; Data says why."]
         if paired := row_tables.by_rows(*specs[:2]) if table else likely_by_rows(*specs[:2]):
             specs = (*paired, *specs[2:])
-            why = f", as in {plain_name(Path(table).name)}" if table else ""
+            why = ""
+            if table:
+                why = f", as in {plain_name(Path(table).name)}"
             news.append(f"Rows are paired by order{why}.")
         if news:
             session.announce(" ".join(news))
         _compare(specs)
         go(EXPLORE)
     sources.forget()
-    present, names = session.workspace(), _names(specs)
+    present = session.workspace()
+    names = _names(specs)
     known = tuple(dict.fromkeys((*present.spaces, *specs)))
     own = [spec for spec in known if spec not in BUNDLED]
     if len(own) > 1 and (present.source, present.target) == BUNDLED:  # the user has not chosen another pair
@@ -430,7 +472,9 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
 
 def _names(specs: Sequence[SpaceSpec]) -> str:
     names = ", ".join(space_name(spec) for spec in specs[:_MOST_NAMED])
-    return names if len(specs) <= _MOST_NAMED else counted(len(specs), "space")
+    if len(specs) <= _MOST_NAMED:
+        return names
+    return counted(len(specs), "space")
 
 
 def _compare(specs: Sequence[SpaceSpec]) -> None:
@@ -463,11 +507,14 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
 def _common_table(specs: Sequence[SpaceSpec]) -> str | None:
     """The table that describes both of two spaces without ids. Returns None if there is none, or if paired in
     its row order the two spaces are not similar."""
-    table, spaces = specs[0].option("metadata"), list(map(compute.load_space, specs))
+    table = specs[0].option("metadata")
+    spaces = list(map(compute.load_space, specs))
     if not table or table != specs[1].option("metadata") or not row_tables.pairs_in_order(specs, spaces):
         return None
     score = _score_in_order(spaces)
-    return table if score > score.null.high else None
+    if score > score.null.high:
+        return table
+    return None
 
 
 def _score_in_order(spaces: Sequence[LatentSpace]) -> Score:
@@ -478,7 +525,9 @@ def _agrees_in_order(spaces: Sequence[LatentSpace]) -> bool:
     """Whether two spaces with equally many rows are similar in row order. A caption shows the score."""
     score = _score_in_order(spaces)
     agrees = score > score.null.high
-    told = "rows agree, so they may be in the same order" if agrees else "rows do not agree in this order"
+    told = "rows do not agree in this order"
+    if agrees:
+        told = "rows agree, so they may be in the same order"
     st.caption(
         f"The {told}: linear CKA {short(score)}, chance up to {short(score.null.high)}, n = {score.n:,}."
     )
@@ -498,7 +547,8 @@ def _link_button(likely: bool) -> bool:
 def draw_unpaired(workspace: Workspace) -> None:
     """Show examples of the ids of both spaces, and offer methods that pair their rows."""
     ends = workspace.source, workspace.target
-    spaces, labels = list(map(compute.load_space, ends)), space_labels(workspace.spaces)
+    spaces = list(map(compute.load_space, ends))
+    labels = space_labels(workspace.spaces)
     titles = [plain_name(labels[spec]) for spec in ends]
     with st.container(border=True, key="unpaired"):
         st.subheader("How are the rows of these two spaces paired?", anchor=False)
@@ -557,18 +607,26 @@ def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
     path = Path(spec.option("metadata") or spec.name)
     if spec.source != "file" or path.suffix.lower() not in reading.SUFFIXES:
         return
-    read = reading.metadata_columns if spec.option("metadata") else reading.column_roles
+    if spec.option("metadata"):
+        read = reading.metadata_columns
+    else:
+        read = reading.column_roles
     columns = read_about(read, path, NO_CHOICES)
-    others = ("dimension", "pictures") if columns.dimension and columns.dimension > _FEW else ("pictures",)
+    if columns.dimension and columns.dimension > _FEW:
+        others = ("dimension", "pictures")
+    else:
+        others = ("pictures",)
     names = [column.name for column in columns.columns if column.role not in others]
     chosen = spec.option("id_column")
 
     def apply(name: str) -> None:
         options = {option: value for option, value in spec.options if option not in ("ids", "id_column")}
-        options |= {} if name == _AUTOMATIC else {"id_column": name}
+        if name != _AUTOMATIC:
+            options |= {"id_column": name}
         replace_spaces(f"ids from {shown_name(name)}", {spec: replace(spec, options=tuple(options.items()))})
 
-    key, value = f"unpaired.{side}-{digest_of(spec)[:12]}", chosen if chosen in names else _AUTOMATIC
+    key = f"unpaired.{side}-{digest_of(spec)[:12]}"
+    value = chosen if chosen in names else _AUTOMATIC
     bound(
         st.selectbox,
         f"Id column of {title}",
@@ -597,7 +655,9 @@ def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, Spa
         likely = row_tables.pairs_by_rows(compute.load_space(source), compute.load_space(target))
     except SpaceError:
         return None
-    return row_tables.by_rows(source, target) if likely else None
+    if likely:
+        return row_tables.by_rows(source, target)
+    return None
 
 
 def with_file_paths(described: Any) -> Any:
@@ -610,7 +670,8 @@ def with_file_paths(described: Any) -> Any:
 
 
 def _find(spec: Mapping[str, Any]) -> str:
-    name, digest = spec["name"], spec.get("digest")
+    name = spec["name"]
+    digest = spec.get("digest")
     if is_absolute(name) and access.readable_path(name).exists():
         return name
     # Skip files that the session may not read: an error would reveal that they exist.
@@ -619,7 +680,9 @@ def _find(spec: Mapping[str, Any]) -> str:
         return next((path for path in paths if not digest or _digest(path, spec) == digest), paths[0])
     if spec["source"] != "file":
         return name
-    content = f" (content {digest[:8]}…)" if isinstance(digest, str) and digest else ""
+    content = ""
+    if isinstance(digest, str) and digest:
+        content = f" (content {digest[:8]}…)"
     raise SpaceError(
         f"expected the file {last_part(name)!r}{content} in this session, got none of this name; load it in"
         " Data, then open this file again"
@@ -629,7 +692,8 @@ def _find(spec: Mapping[str, Any]) -> str:
 def _candidate_paths(spec: Mapping[str, Any]) -> Iterator[Path]:
     specs = session.workspace().spaces
     loaded = (Path(loaded.name).parent for loaded in specs if loaded.source in ("file", "sample"))
-    uploads, data = sorted(session.member().uploads_folder().glob("*/")), access.data_folder()
+    uploads = sorted(session.member().uploads_folder().glob("*/"))
+    data = access.data_folder()
     return candidates(spec, dict.fromkeys((*loaded, *uploads)), [data] if data else [])
 
 

@@ -110,7 +110,8 @@ def draw_sample_line(workspace: Workspace) -> None:
     samples = [spec for spec in samples if int(spec.option("rows")) < int(spec.option("of"))]
     if not samples:
         return
-    both, labels = len(samples) == len(pair), space_labels(workspace.spaces)
+    both = len(samples) == len(pair)
+    labels = space_labels(workspace.spaces)
     shares = [
         f"{len(compute.load_space(spec)):,} of {counted(int(spec.option('of')), 'row')}" for spec in samples
     ]
@@ -120,7 +121,9 @@ def draw_sample_line(workspace: Workspace) -> None:
         named = zip(shares, samples, strict=True)
         rows = ", ".join(f"{share} of {plain_name(labels[spec])}" for share, spec in named)
     with st.container(key="sample-line", horizontal=True, vertical_alignment="center"):
-        end = "; a command scores all rows:" if both else "."
+        end = "."
+        if both:
+            end = "; a command scores all rows:"
         st.caption(f"{rows}, drawn by a hash of their ids{end}", width="content")
         if both:
             st.code(command(*pair), language="bash", width="content")

@@ -47,7 +47,8 @@ _VERBS = {"Vectors": "Load as vectors", "Texts": "Encode as texts", "Pictures": 
 
 _UPLOAD = "spaces.upload"
 # State keys: uploaded files that are not loaded yet, of this visit to Data and of earlier ones.
-_DROPPED, _EARLIER = "relscope.dropped", "relscope.dropped-earlier"
+_DROPPED = "relscope.dropped"
+_EARLIER = "relscope.dropped-earlier"
 
 
 def forget() -> None:
@@ -133,7 +134,9 @@ def kind_of(path: Path) -> Kind:
     if path.is_dir():
         if reading.is_one_space(path):
             return "Vectors"
-        return "Pictures" if datasets.holds_images(path) else "Texts"
+        if datasets.holds_images(path):
+            return "Pictures"
+        return "Texts"
     if suffix == ".zip" or suffix in IMAGES:
         return "Pictures"
     if suffix in (".jsonl", ".ndjson", ".txt") and reading.description_of(path).shape is None:
@@ -144,7 +147,9 @@ def kind_of(path: Path) -> Kind:
     if roles.places("pictures"):
         return "Pictures"
     numbers = "number" in reading.first_kinds(path).values()
-    return "Texts" if roles.places("text") or not numbers else "Vectors"
+    if roles.places("text") or not numbers:
+        return "Texts"
+    return "Vectors"
 
 
 def known_kind(path: Path) -> Kind:
@@ -192,7 +197,10 @@ def picture_folder(paths: Sequence[Path]) -> Path:
                 if first.suffix.lower() == ".zip":
                     arrays.unpack(access.regular_file(first), made, IMAGES)
                 for path in paths if first.suffix.lower() != ".zip" else ():
-                    name = path.name if not (made / path.name).exists() else f"{path.parent.name}-{path.name}"
+                    if not (made / path.name).exists():
+                        name = path.name
+                    else:
+                        name = f"{path.parent.name}-{path.name}"
                     write(made / name, path.read_bytes())
     os.utime(place.parent)
     return place
@@ -236,7 +244,9 @@ def choose_encoding(path: Path) -> str | None:
         help="The bytes are not UTF-8. Choose another encoding if letters look wrong below.",
         width=300,
     )
-    return "" if chosen == found and found else chosen
+    if chosen == found and found:
+        return ""
+    return chosen
 
 
 @compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))

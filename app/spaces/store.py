@@ -21,10 +21,17 @@ from relcore.runs.entries import ENVIRONMENT, Summary, digest_of
 def draw() -> None:
     """Draw the tab. In a shared app, it shows only the entries of this session."""
     store = jobs.queue().store
-    mine = map(store.summary, session.member().made) if is_shared() else store.summaries()
+    if is_shared():
+        mine = map(store.summary, session.member().made)
+    else:
+        mine = store.summaries()
     entries = [entry for entry in mine if entry is not None]
-    total, limit = sum(entry.size for entry in entries) if is_shared() else store.size(), store.limit_bytes
-    where = "for all sessions together" if is_shared() else f"in {plain(store.root)}"
+    total = sum(entry.size for entry in entries) if is_shared() else store.size()
+    limit = store.limit_bytes
+    if is_shared():
+        where = "for all sessions together"
+    else:
+        where = f"in {plain(store.root)}"
     st.progress(
         min(1.0, total / limit),
         text=(
@@ -84,7 +91,9 @@ def _encodings(encodings: list[Summary]) -> None:
             on_click=session.guarded,
             args=(_add, chosen),
         )
-        size = f", {sum(entry.size for entry in chosen) / 1e6:,.1f} MB" if chosen else ""
+        size = ""
+        if chosen:
+            size = f", {sum(entry.size for entry in chosen) / 1e6:,.1f} MB"
         st.button(
             f"Remove from the store{size}",
             key="store.remove",

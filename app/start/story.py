@@ -92,7 +92,8 @@ def draw_maps(
 
     `second` is the name of the second model if it is not FastText.
     """
-    theme, names = exports.theme(), of.names
+    theme = exports.theme()
+    names = of.names
     palette = np.array([*theme.category_colors(len(of.drawn.category_names)), theme.neutral])
     small_maps(
         _maps(pair or of.pair, of.drawn, form, by, (MODELS[0], second or MODELS[1])),
@@ -114,7 +115,8 @@ def _maps(
     turned = orient_pairs({form: picture}, reference, pair, _USUAL.reduction)[form][0]
     ends = [(xy.min(axis=0), xy.max(axis=0)) for xy in turned]
     if form != OWN:  # shared coordinates need one scale for both maps
-        low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+        low = np.min([low for low, _ in ends], axis=0)
+        high = np.max([high for _, high in ends], axis=0)
         ends = [(low, high)] * 2
     titles = [f"{name}, {axes}" for name, axes in zip(models, _AXES[form], strict=True)]
     alt = f": {len(drawn.rows)} words, in the colour of the nearest of {len(drawn.category_names)} words"
@@ -149,7 +151,9 @@ def front(begin: Callable[..., None]) -> None:
             ("The story in six steps", "start.story", ":material/auto_stories:", False),
             ("Present it to a class", "start.present", ":material/co_present:", True),
         ):
-            look = {"type": "tertiary", "help": "The same story in large type"} if presents else {}
+            look = {}
+            if presents:
+                look = {"type": "tertiary", "help": "The same story in large type"}
             st.button(label, key=key, icon=icon, on_click=begin, args=(1, presents), **look)
     found = []
     with st.container(key="start-ideas"):
@@ -165,7 +169,8 @@ def front(begin: Callable[..., None]) -> None:
     )
     _examples(begin)
     # Streamlit sends the maps before it computes these scores, which take half a second the first time.
-    shared, relative = score(of.pair, "absolute"), score(of.pair, "relative", by)
+    shared = score(of.pair, "absolute")
+    relative = score(of.pair, "relative", by)
     _show_share(
         found[1],
         f"of {len(of.pair):,} words lie nearest to the same word in the other model, by their"
@@ -250,7 +255,9 @@ def columns(shares: Mapping[str, float | None], now: str) -> str:
 
 RULERS = ("food", "water", "money", "child", "house", "war", "music", "winter")  # the eight anchors of step 3
 STOPS = (2, 3, 4, 5, 8, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300)  # numbers of anchors on the slider
-FEW, SOME = 5, 50  # numbers of anchors in the step on failures
+# numbers of anchors in the step on failures
+FEW = 5
+SOME = 50
 _SAME = "of the words lie nearest to the same word in the other model"
 _CHOICES = 3000  # number of frequent words that the chooser offers
 
@@ -264,7 +271,12 @@ class StoryStep:
 
 
 def _halves() -> tuple:
-    wide, place = (2.8, "center") if st.session_state.get(_PRESENTS) else (2.1, "top")
+    if st.session_state.get(_PRESENTS):
+        wide = 2.8
+        place = "center"
+    else:
+        wide = 2.1
+        place = "top"
     return st.columns([wide, 1], gap="medium", vertical_alignment=place)
 
 
@@ -647,7 +659,9 @@ def page() -> None:
 def step() -> int:
     """The step of the story in the address. Returns 0 if the address has none."""
     text = st.query_params.get(STEP, "")
-    return int(text) if text in map(str, range(1, len(STEPS) + 1)) else 0
+    if text in map(str, range(1, len(STEPS) + 1)):
+        return int(text)
+    return 0
 
 
 def go_to(number: int, presents: bool | None = None) -> None:
@@ -673,7 +687,9 @@ def _navigation(number: int, title: str) -> None:
         )
         presents = bool(st.session_state.get(_PRESENTS))
         for other in range(1, last + 1):  # no radio group, which would catch the arrow keys
-            look = "secondary" if other == number else "tertiary"
+            look = "tertiary"
+            if other == number:
+                look = "secondary"
             st.button(
                 f"{other}",
                 key=f"story.step-{other}",

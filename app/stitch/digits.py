@@ -55,12 +55,11 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
             key="story.digit",
         )
     with pad:  # draw the pad first, because fitting the heads takes time
-        picture = (
-            drawing_pad("story.pad", "Draw a digit here with mouse, pen or finger", size)
-            if chosen == _DRAW
-            else None
-        )
-    setup, item = _setup(), None
+        picture = None
+        if chosen == _DRAW:
+            picture = drawing_pad("story.pad", "Draw a digit here with mouse, pen or finger", size)
+    setup = _setup()
+    item = None
     with says:
         right, n, chance = _right()
         st.html(chart(right, _STITCHED))
@@ -81,7 +80,8 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
         if item is None:
             answers.caption("Draw with mouse, pen or finger. Both networks and both classifiers answer here.")
             return
-        seen, wide = caption_of(look_of(dataset)), 96 if chosen == _DRAW else size
+        seen = caption_of(look_of(dataset))
+        wide = 96 if chosen == _DRAW else size
         st.image(BytesIO(png_thumbnail(item, wide)), width=wide, alt=seen)
         st.caption(seen)
     rows = rows_of([ready[spec] for spec in setup.specs], [item])
@@ -123,15 +123,21 @@ def _right() -> tuple[dict[str, float], int, float]:
 def table(answers: Answers, control: Answers) -> str:
     """A table as HTML. For each encoder, it shows the answer of its own classifier and, by similarities, the
     answer of the other network's classifier. As a control, it shows the latter's answer by coordinates."""
-    rows, alone = "", [answers.answer(i, i) for i in range(2)]
+    rows = ""
+    alone = [answers.answer(i, i) for i in range(2)]
     if len(set(alone)) > 1:
         says = and_list(f"the {name} says {answer}" for name, answer in zip(_NAMES, alone, strict=True))
         rows += f"<p>With its own classifier, {plain_html(says)}.</p>"
     for i, other in ((0, 1), (1, 0)):
         for kind, by, j in (("", answers, i), ("stitched", answers, other), ("control", control, other)):
-            ((_, sure),), answer = by.top(i, j, 1), plain_html(by.answer(i, j))
-            how = "by coordinates" if kind == "control" else "by similarities"
-            reads = f"<b>the classifier of the {_NAMES[j]}, {how}</b>" if kind else "its own classifier"
+            ((_, sure),) = by.top(i, j, 1)
+            answer = plain_html(by.answer(i, j))
+            how = "by similarities"
+            if kind == "control":
+                how = "by coordinates"
+            reads = "its own classifier"
+            if kind:
+                reads = f"<b>the classifier of the {_NAMES[j]}, {how}</b>"
             rows += (
                 f'<div class="{kind}"><span>Encoder of the {_NAMES[i]}, {reads}</span><b>{answer}</b>'
                 f"<small>{percent(sure)}</small></div>"

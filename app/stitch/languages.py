@@ -38,7 +38,9 @@ _AT_ONCE = 2.5  # processor seconds, imports included; a longer encoding waits f
 _MOST_READ = 1000  # number of rows read of a table; a language model encodes them within a minute
 MOST_PAIRS = 2000  # number of pairs, so that six methods take less than a second
 SHOWN = 60  # number of examples in the table
-_EVERYDAY, _MINE, _SPACES = "Everyday sentences", "Your own list", "Spaces of this session"
+_EVERYDAY = "Everyday sentences"
+_MINE = "Your own list"
+_SPACES = "Spaces of this session"
 
 Columns = dict[str, DatasetSpec]  # language → the dataset of its sentences
 
@@ -71,7 +73,9 @@ def encoder_name(encoder: Encoder) -> str:
 def _encoded_spaces(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpec] | None:
     """The spaces of both columns. They come from the store, or are encoded at once if that is quick. If not,
     draw a button that encodes them, and return None."""
-    queue, missing, specs = jobs_.queue(), {}, []
+    queue = jobs_.queue()
+    missing = {}
+    specs = []
     for name, dataset, encoder in sides:
         preview = forms.preview(dataset)
         stored = stored_encodings(queue.store, preview.digest, encoder)
@@ -92,8 +96,14 @@ def _encoded_spaces(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[S
     waiting = {key: side for key, side in missing.items() if key not in running}
     if waiting:
         costs = [forms.expected_seconds(encoder, preview) for *_, encoder, preview in missing.values()]
-        seconds = None if None in costs else jobs_.total_seconds(costs)
-        what = "both columns" if len(missing) > 1 else next(iter(missing.values()))[0]
+        if None in costs:
+            seconds = None
+        else:
+            seconds = jobs_.total_seconds(costs)
+        if len(missing) > 1:
+            what = "both columns"
+        else:
+            what = next(iter(missing.values()))[0]
         st.button(
             f"Encode {plain_name(what)} · {jobs_.cost_in_words(seconds)}",
             key="languages.encode",
@@ -156,7 +166,8 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
     if segments("Contents of the columns", kinds, "languages.holds") == "sentences":
         columns = {name: DatasetSpec("file", str(path), column=name) for name in mine.columns}
         return _sentences(columns, digest_of(str(path))[:6])
-    names, place = list(mine.columns), digest_of(list(mine.columns))[:6]
+    names = list(mine.columns)
+    place = digest_of(list(mine.columns))[:6]
     with st.container(horizontal=True):
         first, second = (
             remembered(
@@ -171,7 +182,8 @@ def _sentences(columns: Columns, place: str) -> tuple[list[SpaceSpec], Pairs] | 
     sides = []
     for number, (column, label) in enumerate(zip(st.columns(2, gap="large"), ("From", "To"), strict=True)):
         with column, st.container(horizontal=True):
-            index, key = min(number, len(columns) - 1), f"languages.column-{number}-{place}"
+            index = min(number, len(columns) - 1)
+            key = f"languages.column-{number}-{place}"
             name = remembered(st.selectbox, label, list(columns), index=index, key=key)
             encoder = remembered(
                 st.selectbox,
@@ -191,7 +203,8 @@ def _sentences(columns: Columns, place: str) -> tuple[list[SpaceSpec], Pairs] | 
 
 
 def _two_spaces(workspace: Workspace, key: str) -> list[SpaceSpec]:
-    spaces, titled = workspace.spaces, space_labels(workspace.spaces).get
+    spaces = workspace.spaces
+    titled = space_labels(workspace.spaces).get
     key = f"{key}.space-{digest_of(spaces)[:6]}"
     with st.container(horizontal=True):
         return [
@@ -206,11 +219,14 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
         st.caption(f"The first {MOST_PAIRS:,} of {len(pair):,} pairs are used.")
         some = range(MOST_PAIRS)
         pair = Match(pair.source.take(some), pair.target.take(some), 0, 0, pair.n_zero)
-        present, partners = set(pair.ids), pairs or tuple((row_id, row_id) for row_id in pair.ids)
+        present = set(pair.ids)
+        partners = pairs or tuple((row_id, row_id) for row_id in pair.ids)
         pairs = tuple(partner for partner in partners if partner[0] in present)
-    n, usual = len(pair), RetrievalSpec()
+    n = len(pair)
+    usual = RetrievalSpec()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        most, key = max(2, n - usual.k - 1), f"languages.anchors-{n}"
+        most = max(2, n - usual.k - 1)
+        key = f"languages.anchors-{n}"
         known = min(usual.n_anchors, max(2, 2 * n // 3))
         n_anchors = int(remembered(st.slider, "Known pairs", 2, most, known, key=key, width=320))
         with st.popover("Method details", icon=":material/tune:", key="languages.details"):
@@ -239,7 +255,9 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
     recipe = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs)
     with st.container(key="wide"):
         exports.figure(recipe.draw(result), "languages.map")
-    zero = f" Left out: {counted(pair.n_zero, 'pair')} with a zero vector." if pair.n_zero else ""
+    zero = ""
+    if pair.n_zero:
+        zero = f" Left out: {counted(pair.n_zero, 'pair')} with a zero vector."
     st.caption(
         f"{counted(len(result.ids), 'query', 'queries')} through {counted(spec.n_anchors, 'known pair')},"
         f" drawn at random; k = {spec.k}. Chance level: rows permuted.{zero} TF-IDF + SVD is fitted on all"
@@ -255,7 +273,8 @@ def _retrieved(pair: Match, names: tuple[str, str], spec: RetrievalSpec) -> Retr
 
 def lead(result: RetrievalResult) -> str:
     best = max(result.scores, key=lambda name: result.scores[name]["first"])
-    score, before = result.scores[best]["first"], ""
+    score = result.scores[best]["first"]
+    before = ""
     if "absolute" not in result.scores:
         before = " Without stitching there is no score, as the widths differ."
     elif best != "absolute":
@@ -269,7 +288,9 @@ def lead(result: RetrievalResult) -> str:
 def _examples(specs: list[SpaceSpec], partner: dict[str, str], result: RetrievalResult) -> None:
     st.markdown("### Nearest sentences")
     titles = {name: METHODS[name] for name in result.scores}
-    usual = "whitened" if "whitened" in titles else None
+    usual = None
+    if "whitened" in titles:
+        usual = "whitened"
     method = segments("Method", titles, f"languages.method-{'-'.join(titles)}", usual)
     first = result.found[method][:, 0]
     right = first == np.arange(len(first))
@@ -306,4 +327,6 @@ def _texts_of(dataset: DatasetSpec) -> dict[str, str]:
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _read_texts(dataset: DatasetSpec) -> dict[str, str]:
     read = load_dataset(dataset)
-    return dict(zip(read.ids, read.items(0, len(read)), strict=False)) if read.kind == "texts" else {}
+    if read.kind == "texts":
+        return dict(zip(read.ids, read.items(0, len(read)), strict=False))
+    return {}

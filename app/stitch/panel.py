@@ -53,8 +53,10 @@ from relcore.stitch.try_it import why_not
 Cell = tuple[str, int, int]  # method, number of the encoder, number of the head
 
 MOST_ENCODERS = 6  # most encoders chosen by default, so that the table is readable
-_OWN, _SESSION = "own", "this session's"
-_PAIR, _TRY = "stitch.pair", "stitch.try"
+_OWN = "own"
+_SESSION = "this session's"
+_PAIR = "stitch.pair"
+_TRY = "stitch.try"
 _CELL = ("stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head")
 
 
@@ -69,17 +71,26 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
             st.session_state.update({key: "digits", _TRY: True})
         name = segments("Encoders of", titles, key, help="Load or encode your own labelled data in Data.")
         details = st.popover("Method details", icon=":material/tune:", key="stitch.details")
-    example, told = EXAMPLES.get(name), st.container()
-    specs = example_spaces(name, jobs.queue().store.finished)[0] if example else own
+    example = EXAMPLES.get(name)
+    told = st.container()
+    specs = own
+    if example:
+        specs = example_spaces(name, jobs.queue().store.finished)[0]
     with details:
         if example:
             _use(name, example, specs)
         try:
-            setup = _setup(workspace, specs) if specs else None
+            if specs:
+                setup = _setup(workspace, specs)
+            else:
+                setup = None
         except SpaceError as error:
             messages.error(error)
             return None, details
-    of = example.explanation if example else _shown(own, setup)
+    if example:
+        of = example.explanation
+    else:
+        of = _shown(own, setup)
     told.caption(
         f"Does the classifier of one model work on the encoder of another? Nothing is trained again. {of}"
     )
@@ -99,7 +110,9 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
 def _shown(own: list[SpaceSpec], setup: StitchSetup | None) -> str:
     shown = setup.specs if setup else ()
     apart = ", ".join(space_name(spec) for spec in own if spec not in shown)
-    told = f"**Shown:** {plain(', '.join(map(space_name, shown)))}." if shown else ""
+    told = ""
+    if shown:
+        told = f"**Shown:** {plain(', '.join(map(space_name, shown)))}."
     if apart:
         told += f" **Not shown:** {plain(apart)}. Choose encoders with rows in common in Method details."
     return told
@@ -161,7 +174,8 @@ def _alike(first: LatentSpace, second: LatentSpace) -> bool:
 
 def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | None:
     names, _ = short_names(list(space_labels(candidates).values()))
-    family, pair = largest_family(candidates, workspace.models[:2]), set(workspace.models[:2])
+    family = largest_family(candidates, workspace.models[:2])
+    pair = set(workspace.models[:2])
     usual = sorted(family, key=lambda spec: spec not in pair)
     specs = tuple(
         remembered(
@@ -200,9 +214,13 @@ def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | N
 def _settings(
     workspace: Workspace, specs: tuple[SpaceSpec, ...], methods: tuple[str, ...], rows: SharedRows
 ) -> StitchSetup:
-    test_ids, place = held_out_ids(specs, load_spaces(specs), rows.ids), digest_of(specs)[:8]
+    test_ids = held_out_ids(specs, load_spaces(specs), rows.ids)
+    place = digest_of(specs)[:8]
     n_rows = len(rows.targets)
-    n_train = n_rows - len(test_ids) if test_ids else int(0.8 * n_rows)
+    if test_ids:
+        n_train = n_rows - len(test_ids)
+    else:
+        n_train = int(0.8 * n_rows)
     has_counts = rows.spaces[0].counts is not None
     anchors: dict[str, Any] = {"anchors": workspace.anchors}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -258,7 +276,8 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
         parts = filter(None, re.split(r"(\d+)", label))
         return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
-    usual, key = sorted(classes, key=natural), f"stitch.order-{place}"
+    usual = sorted(classes, key=natural)
+    key = f"stitch.order-{place}"
     chosen = remembered(st.multiselect, "From low to high", classes, default=usual, key=key)
     missing = len(classes) - len(chosen)
     if missing:
@@ -267,11 +286,14 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
 
 
 def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec) -> str:
-    split, optimistic = split_rows(rows, spec, 0), ""
+    split = split_rows(rows, spec, 0)
+    optimistic = ""
     if spec.test_ids:
         tested = f"tested on **{len(split.test):,}** that no encoder was trained on"
     else:
-        again = ", drawn again for each random state" if len(spec.random_states) > 1 else ""
+        again = ""
+        if len(spec.random_states) > 1:
+            again = ", drawn again for each random state"
         tested = f"tested on **{len(split.test):,}** held-out rows{again}"
         encoders = [(spec.rows_of.encoder, compute.load_space(spec)) for spec in specs]
         if any(encoder and len(encoder.seen_rows(space)) for encoder, space in encoders):
@@ -304,7 +326,8 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
     sentence, choosers = st.columns([2.6, 1], gap="medium")
     with choosers, st.container(horizontal=True, gap="small", horizontal_alignment="right"):
         names = {"accuracy": "Accuracy", "f1": "F1", "mae": "MAE"}
-        ordered, hidden = len(result.metrics) > 2, {"label_visibility": "collapsed"}
+        ordered = len(result.metrics) > 2
+        hidden = {"label_visibility": "collapsed"}
         measures = {name: names[name] for name in result.metrics}
         metric = segments("Measure", measures, f"stitch.metric-{ordered}", **hidden)
         show = segments("Show", {name: name.capitalize() for name in SHOWN}, "stitch.show", **hidden)
@@ -342,9 +365,13 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
 
     framed = cell and st.session_state.get(_PAIR)  # the frame marks the pair shown in detail below
     methods = by_score(result, metric)
-    picked = (methods.index(cell[0]), *cell[1:]) if framed else None
+    picked = None
+    if framed:
+        picked = (methods.index(cell[0]), *cell[1:])
     missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
-    none = " Empty cell: the classifier cannot read rows of this dimension." if missing else ""
+    none = ""
+    if missing:
+        none = " Empty cell: the classifier cannot read rows of this dimension."
     first = "The best method comes first. " * (len(methods) > 1)
     caption(f"{first}Dashed frame: a classifier with its own encoder, not stitched.{none}")
     figure = matrices_figure(
@@ -354,14 +381,17 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
     exports.chart(figure, key, picked=lambda points: _open(cell_of(points, methods)))
     _, common = short_names(result.encoders)
-    common = f" Full names of encoders end in “{plain_name(common)}”." if common else ""
-    lost = (
-        " Gap: accuracy of the classifier on its own encoder minus stitched accuracy."
-        if show == "gap"
-        else ""
-    )
+    if common:
+        common = f" Full names of encoders end in “{plain_name(common)}”."
+    else:
+        common = ""
+    lost = ""
+    if show == "gap":
+        lost = " Gap: accuracy of the classifier on its own encoder minus stitched accuracy."
     n = len(result.runs)
-    states = f"mean of {n} random splits" if n > 1 else "one random split"
+    states = "one random split"
+    if n > 1:
+        states = f"mean of {n} random splits"
     caption(
         f"Each cell is the {STITCH_METRICS[metric].title} of a pair: its row is the encoder, its column the"
         f" classifier.{lost}{common} {result.tested}, {states}. {plain(result.untested)} Click a cell for its"
@@ -406,7 +436,8 @@ def _chosen(result: StitchResult) -> Cell | None:
 def _one_pair(setup: StitchSetup, result: StitchResult, cell: Cell) -> None:
     _pick(cell)
     method, encoder, head = cell
-    every, name = list(range(len(result.encoders))), short_names(result.encoders)[0].__getitem__
+    every = list(range(len(result.encoders)))
+    name = short_names(result.encoders)[0].__getitem__
     titles = {name: METHODS[name].title for name in result.spec.methods}
     with st.container(horizontal=True, gap="medium"):
         for label, options, shown, key in zip(
@@ -417,7 +448,8 @@ def _one_pair(setup: StitchSetup, result: StitchResult, cell: Cell) -> None:
             strict=True,
         ):
             st.selectbox(label, list(options), format_func=shown, key=key, width=260, persist_state="session")
-    mean, same = result.matrix(method)[0], encoder == head
+    mean = result.matrix(method)[0]
+    same = encoder == head
     if np.isnan(mean[encoder, head]):
         messages.info(
             f"{name(encoder)} has another dimension than the classifier of {name(head)}, so {titles[method]}"
@@ -427,7 +459,9 @@ def _one_pair(setup: StitchSetup, result: StitchResult, cell: Cell) -> None:
         return
     own = f"<b>{short(mean[head, head])}</b>"
     stitched = f"Accuracy <b>{short(mean[encoder, head])}</b> stitched, {own} on the classifier's own encoder"
-    opening = f"Not stitched: accuracy {own}" if same else stitched
+    opening = stitched
+    if same:
+        opening = f"Not stitched: accuracy {own}"
     messages.lead(f"{opening}, chance level {short(result.chance())}; {result.n_test:,} test rows.")
     figure = StitchConfusion(**setup.recipe, method=method, encoder=encoder, head=head).draw(result)
     exports.figure(figure, "stitch.confusion", "stitch-confusion")
@@ -439,7 +473,10 @@ def _summary(result: StitchResult, metric: str) -> None:
     knows = {"one": "one space", "both": "both spaces"}
     table.insert(1, "knows", [knows[METHODS[method].knows] for method in result.spec.methods])
     table["pairs"] = [f"{row.pairs} of {row.of}" for row in table.itertuples()]
-    unused = ["of"] if len(result.runs) > 1 else ["of", "stitched_deviation", "own_deviation"]
+    if len(result.runs) > 1:
+        unused = ["of"]
+    else:
+        unused = ["of", "stitched_deviation", "own_deviation"]
     column = st.column_config
     shares = {
         "stitched_deviation": ("±", "Deviation over the random states"),
@@ -475,4 +512,6 @@ def page(workspace: Workspace) -> None:
 def _try_it(setup: StitchSetup) -> str:
     kinds = {encoder.kind for spec in setup.specs if (encoder := spec.rows_of.encoder)}
     new = {"texts": "type a sentence", "images": "draw or upload a picture"}
-    return f"Try it: {new[kinds.pop()]}" if len(kinds) == 1 and kinds <= set(new) else "Try it on a new item"
+    if len(kinds) == 1 and kinds <= set(new):
+        return f"Try it: {new[kinds.pop()]}"
+    return "Try it on a new item"

@@ -53,14 +53,17 @@ if TYPE_CHECKING:
 
 
 # Pixels: the longer side of a picture that is shown, and the side of the drawing pad.
-_SHOWN, _PAD = 160, 300
+_SHOWN = 160
+_PAD = 300
 _LISTED = 30  # maximum number of classes listed as possible answers
 
 # Seconds; if fitting all methods takes less, fit them in advance, so that the method can be changed quickly.
 _FITTED_AT_ONCE = 5.0
 _LONGEST_TEXT = 2000  # maximum number of characters of a text
 _LONGEST_ITEM = 1 << 20  # maximum number of bytes of a message that the browser sends for one item
-_TEXT, _ANSWERS = "st-key-stitch-try-text", "relscope-all-answers"  # CSS classes on the page
+# CSS classes on the page
+_TEXT = "st-key-stitch-try-text"
+_ANSWERS = "relscope-all-answers"
 _follow = st.components.v2.component("relscope_answers", js=scripts("channel", "answers"))
 
 
@@ -122,10 +125,14 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
             args=(dataset, stitching),
         )
     answers = stitching.shared.classes
-    more = f" and {len(answers) - _LISTED:,} more" if len(answers) > _LISTED else ""
+    more = ""
+    if len(answers) > _LISTED:
+        more = f" and {len(answers) - _LISTED:,} more"
     st.caption(f"The answer is one of: {plain(', '.join(answers[:_LISTED]))}{more}.")
     text = " ".join(st.session_state[key].split())
-    return Item(text, st.session_state.get("relscope.try-truth", {}).get(text, "")) if text else None
+    if text:
+        return Item(text, st.session_state.get("relscope.try-truth", {}).get(text, ""))
+    return None
 
 
 def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None) -> None:
@@ -154,30 +161,41 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         if source == "draw":
             picture = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger", _PAD)
         else:
-            held = "a digit, written thickly on paper," if look.on_dark else "something"
+            held = "something"
+            if look.on_dark:
+                held = "a digit, written thickly on paper,"
             picture = camera("stitch.try-camera", "What the camera sees")
             st.caption(f"Hold {held} before the camera. Every pair answers while it moves; nothing is kept.")
         # An empty drawing and a camera that starts are an even grey, which cannot be encoded.
         with suppress(SpaceError):
             if picture is not None:
-                seen = strokes_of(picture) if source == "camera" and look.on_dark else picture
+                seen = picture
+                if source == "camera" and look.on_dark:
+                    seen = strokes_of(picture)
                 return _show_item(Item(made_like(seen, look, source)), caption_of(look))
         return None
     kinds = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
     file = st.file_uploader("A picture", type=kinds, key="stitch.try-upload")
     if file is None:
-        size = f"{look.size[0]} × {look.size[1]} pixels" if look.size else "its own size"
+        size = "its own size"
+        if look.size:
+            size = f"{look.size[0]} × {look.size[1]} pixels"
         more = (", grey" if look.mode == "L" else "") + (", light on dark" if look.on_dark else "")
         st.caption(f"The upload is converted to the form the encoders were trained on: {size}{more}.")
         return None
-    picture, name = decode_image(file.getvalue(), file.name), file.name
+    picture = decode_image(file.getvalue(), file.name)
+    name = file.name
     return _show_item(Item(made_like(picture, look, name)), caption_of(look))
 
 
 def caption_of(look: Look) -> str:
     """The caption of a picture that was converted to the form of a dataset's pictures."""
-    fills = ", placed and thickened like the scans" if look.on_dark else ""
-    size = f": {look.size[0]} × {look.size[1]} pixels{fills}" if look.size else ""
+    fills = ""
+    if look.on_dark:
+        fills = ", placed and thickened like the scans"
+    size = ""
+    if look.size:
+        size = f": {look.size[0]} × {look.size[1]} pixels{fills}"
     return f"As the encoders see it{size}"
 
 
@@ -188,7 +206,8 @@ def _show_item(item: Item, caption: str) -> Item:
 
 
 def _test_item(dataset: Dataset, stitching: Stitching, number: int) -> Item:
-    rows, row = stitching.shared, int(stitching.split.test[number])
+    rows = stitching.shared
+    row = int(stitching.split.test[number])
     place = int(np.flatnonzero(dataset.ids == rows.ids[row])[0])
     return Item(dataset.item(place), rows.classes[rows.targets[row]])
 
@@ -227,7 +246,9 @@ def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
     color = data.color(panel.values[i, j], theme)
     paint = f"background: rgb({', '.join(f'{255 * share:.0f}' for share in color)}); color: {text_on(color)}"
     first, _, small = panel.text(i, j).partition("\n")
-    own = ' class="own"' if (i, j) in panel.marked else ""
+    own = ""
+    if (i, j) in panel.marked:
+        own = ' class="own"'
     return (
         f'<td{own} style="{paint}"'
         f' tabindex="0"><b>{plain_html(first)}</b><small>{plain_html(small)}</small>{hint}</td>'
@@ -275,7 +296,10 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
         else:
             asked, beside = st.columns([1, 2.4], gap="large")
             place, below = beside.container(), beside.container()
-        label = f"Method (best on test rows: {METHODS[best].title})" if best in methods else "Method"
+        if best in methods:
+            label = f"Method (best on test rows: {METHODS[best].title})"
+        else:
+            label = "Method"
         with below:
             method = segments(label, methods, f"stitch.try-method-{'-'.join(methods)}-{usual}", usual)
         one = replace(setup, spec=replace(setup.spec, methods=(method,)))
@@ -322,7 +346,9 @@ class ItemOffer(live.Offer):
         """The typed text, or the picture as a data URI. Returns None if the message is too long or is not
         text."""
         with suppress(UnicodeDecodeError):
-            return (message.decode(), 0) if len(message) <= _LONGEST_ITEM else None
+            if len(message) <= _LONGEST_ITEM:
+                return (message.decode(), 0)
+            return None
         return None
 
     def answer(self, request: tuple[str, int], overtaken: Callable[[], bool]) -> bytes:
@@ -371,7 +397,9 @@ def _answer_in_words(answers: Answers) -> str:
     leaders, count, n = answers.verdict()
     if 1 == count < n:
         return f"a different answer in each of {n} pairs"
-    return f"<b>{plain_html(' or '.join(leaders[:3]))}</b>, in {count} of {counted(n, 'pair')}" if n else ""
+    if n:
+        return f"<b>{plain_html(' or '.join(leaders[:3]))}</b>, in {count} of {counted(n, 'pair')}"
+    return ""
 
 
 def other_methods(every: Mapping[str, Answers]) -> str:
@@ -382,7 +410,9 @@ def other_methods(every: Mapping[str, Answers]) -> str:
         for name, answers in every.items()
         if (told := _answer_in_words(answers))
     ]
-    return f"By other methods: {'; '.join(told)}." if told else ""
+    if told:
+        return f"By other methods: {'; '.join(told)}."
+    return ""
 
 
 def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: dict | None) -> None:
@@ -406,7 +436,9 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
 
 def lead(answers: Answers, truth: str = "") -> str:
     leaders, count, n = answers.verdict()
-    known = f" The true label is <b>{plain_html(truth)}</b>." if truth else ""
+    known = ""
+    if truth:
+        known = f" The true label is <b>{plain_html(truth)}</b>."
     if not n:
         return f"This method cannot combine any two of these encoders. Choose another method.{known}"
     numbers = np.ndindex(len(answers.own), len(answers.heads))
@@ -426,7 +458,9 @@ def lead(answers: Answers, truth: str = "") -> str:
     )
     if len(leaders) > 1:
         shown = " and ".join(f"<b>{plain_html(name)}</b>" for name in leaders[:3])
-        more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""
+        more = ""
+        if len(leaders) > 3:
+            more = f" and {len(leaders) - 3} more answers"
         return f"A tie: of {n} stitched pairs, <b>{count}</b> each say {shown}{more}. {rest}"
     (most,) = leaders
     return f"<b>{count}</b> of {n} stitched pairs say <b>{plain_html(most)}</b>. {rest}"

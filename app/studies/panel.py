@@ -28,8 +28,10 @@ from relcore.figures.export import chart_exportable
 from relcore.studies.papers import PaperRow, named_rows, rows_of_study
 from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of, study_report
 
-_GIVEN, _STOPPING = "relscope.given-", "relscope.stopping-study"
-_TOPIC, _KIND = "studies.topic", "studies.kind"
+_GIVEN = "relscope.given-"
+_STOPPING = "relscope.stopping-study"
+_TOPIC = "studies.topic"
+_KIND = "studies.kind"
 
 
 def choose_study() -> Study | None:
@@ -48,7 +50,8 @@ def choose_study() -> Study | None:
             icon=":material/search:",
             width=260,
         ).lower()
-    words, rows = asked.split(), named_rows(asked)
+    words = asked.split()
+    rows = named_rows(asked)
     kinds = [
         kind
         for kind, study in studies.items()
@@ -159,20 +162,26 @@ def _open_row(row: PaperRow) -> None:
 
 
 def control(runs: StudyRuns) -> None:
-    store, n_workers = queue().store, queue().n_workers
+    store = queue().store
+    n_workers = queue().n_workers
     standing = runs.progress(queue())
     if standing.under_way:
         _follow(runs)
         return
     st.session_state.pop(_STOPPING, None)
     if standing.failed:
-        more = f" and {len(standing.failed) - 1} more" if len(standing.failed) > 1 else ""
+        more = ""
+        if len(standing.failed) > 1:
+            more = f" and {len(standing.failed) - 1} more"
         messages.warning(f"{standing.failed[0]}{more}", icon=":material/error:")
     start = {"icon": ":material/play_arrow:", "on_click": session.guarded}
     missing = len(runs) - standing.done
     if missing:
         total = counted(len(runs), "run")
-        label = f"Resume: {standing.done:,} of {total} done" if standing.done else f"Start {total}"
+        if standing.done:
+            label = f"Resume: {standing.done:,} of {total} done"
+        else:
+            label = f"Start {total}"
         with st.container(horizontal=True, vertical_alignment="center"):
             start |= {"type": "primary", "key": "studies.start", "args": (runs.start, queue())}
             st.button(f"{label}{_price(runs)}", **start)
@@ -182,19 +191,29 @@ def control(runs: StudyRuns) -> None:
             )
         return
     # `made` says that these runs come with Relscope.
-    made, n_left = runs.bundled_group(store), len(runs.missing(store, own=True))
+    made = runs.bundled_group(store)
+    n_left = len(runs.missing(store, own=True))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        came, n_here, total = "", len(runs) - n_left, counted(len(runs), "run")
+        came = ""
+        n_here = len(runs) - n_left
+        total = counted(len(runs), "run")
         if made:
             came = f"The {total} shown come with Relscope. {made.in_words}"
         if made and n_here:
             came = f"{n_here:,} of {total} computed here; the other runs shown came with Relscope."
-        stopped = "Stopped. " if standing.stopped and n_left else "" if n_here < len(runs) else "All done. "
+        if standing.stopped and n_left:
+            stopped = "Stopped. "
+        elif n_here < len(runs):
+            stopped = ""
+        else:
+            stopped = "All done. "
         st.caption(f"{stopped}{came or total}", width="content")
         if made:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, queue(), True)}
             begun = n_here or standing.stopped
-            verb = f"Resume: {n_here:,} of {total} done" if begun else "Run these here"
+            verb = "Run these here"
+            if begun:
+                verb = f"Resume: {n_here:,} of {total} done"
             st.button(
                 f"{verb}{_price(runs, own=True)}",
                 help="Computes these runs again here, in place of Relscope's. You can stop and resume.",
@@ -214,9 +233,13 @@ def _follow(runs: StudyRuns) -> None:
         st.progress(share, text=f"Stopping … {saved}. Unfinished runs start again at Resume.")
         return
     # The first run also loads libraries, so the time left is unknown before one is done.
-    left = f" · {cost_in_words(standing.seconds_left)} left" if standing.done else ""
+    left = ""
+    if standing.done:
+        left = f" · {cost_in_words(standing.seconds_left)} left"
     with st.container(horizontal=True, vertical_alignment="center"):
-        now = f"{standing.running:,} under way" if standing.running else "starting"
+        now = "starting"
+        if standing.running:
+            now = f"{standing.running:,} under way"
         done = f"{standing.done:,} of {counted(standing.total, 'run')} done, {now}"
         st.progress(share, text=f"{done}{left}")
         st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=_stop, args=(runs,))
@@ -261,15 +284,21 @@ def open_spec(spec: StudySpec) -> None:
     shown = {_KIND: spec.kind, _TOPIC: study_of(spec.kind).topic, "studies.search": ""}
     st.session_state.update(shown)
     for option in study_of(spec.kind).options:
-        key, value = f"studies.{spec.kind}.{option.name}", spec.settings[option.name]
+        key = f"studies.{spec.kind}.{option.name}"
+        value = spec.settings[option.name]
         if option.choices:
-            st.session_state[key] = list(value) if option.is_tuple else value
+            if option.is_tuple:
+                st.session_state[key] = list(value)
+            else:
+                st.session_state[key] = value
         else:
-            st.session_state[key], st.session_state[_GIVEN + key] = bool(value), value
+            st.session_state[key] = bool(value)
+            st.session_state[_GIVEN + key] = value
 
 
 def _price(runs: StudyRuns, own: bool = False) -> str:
-    store, n_workers = queue().store, queue().n_workers
+    store = queue().store
+    n_workers = queue().n_workers
     so_far = " at the pace so far" * (0 < len(runs.missing(store, own)) < len(runs))
     return f" · {cost_in_words(runs.pace(store) * runs.expected(store, n_workers, own))}{so_far}"
 
@@ -299,7 +328,10 @@ def _results(runs: StudyRuns, live: bool) -> None:
         table = table if own.empty else own
     report = study_report(runs, table, queue().store)
     # The progress bar shows the counts, so leave them out of the sentence.
-    sentence = report.sentence.partition(" So far: ")[0] if live else report.sentence
+    if live:
+        sentence = report.sentence.partition(" So far: ")[0]
+    else:
+        sentence = report.sentence
     answer, colon, rest = sentence.partition(": ")
     whole = not colon or "(" in answer  # the sentence has no separate answer
     st.markdown(f"**{plain(sentence)}**" if whole else f"**{plain(answer)}:** {plain(rest)}")
@@ -323,11 +355,14 @@ def _table(runs: StudyRuns, own: bool = False) -> pd.DataFrame:
 
 
 def _row(key: str) -> dict[str, Any] | None:
-    known, store = _rows(), queue().store
+    known = _rows()
+    store = queue().store
     place = key, store.bundled_group(key) is None  # a run that came with Relscope may also be run here
     if place not in known and (row := run_row(key, store)):
         known[place] = row
-    return known.get(place) if store.has(key) else None
+    if store.has(key):
+        return known.get(place)
+    return None
 
 
 @st.cache_resource(show_spinner=False)
@@ -368,7 +403,8 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     st.markdown(f"### {counted(len(table), 'run')}")
     seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
     st.dataframe(shown, key="studies.runs", column_config={"seconds": seconds})
-    csv, name = delimited_text(shown.rename_axis("run").reset_index()), f"{runs.study.kind}-runs.csv"
+    csv = delimited_text(shown.rename_axis("run").reset_index())
+    name = f"{runs.study.kind}-runs.csv"
     exports.download("All runs as CSV", csv, name, "text/csv", "studies.csv", type="tertiary")
 
 

@@ -55,7 +55,8 @@ OPENS = "relscope.universe-opens"
 def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
     """Draw scores of these spaces that need no common space, such as CKA."""
     spaces = [compute.load_space(spec) for spec in specs]
-    known, keep = set(METRICS.working()), {"persist_state": "session"}
+    known = set(METRICS.working())
+    keep = {"persist_state": "session"}
     titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     # Limit the width, because narrow cells are easier to compare.
@@ -105,7 +106,8 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
 def _heat_map(workspace: Workspace, by_name: dict[str, SpaceSpec], result: PairScores, grouped: bool) -> None:
     from relcore.figures.screen import matrices_figure
 
-    shown, pair = result.grouped() if grouped else result, (workspace.source, workspace.target)
+    shown = result.grouped() if grouped else result
+    pair = (workspace.source, workspace.target)
     names = {spec: name for name, spec in by_name.items()}
     framed = tuple(names.get(spec, "") for spec in pair)
     figure = matrices_figure(pair_matrices(shown, framed), exports.theme(), width=760)
@@ -149,10 +151,16 @@ def _circumstances(result: PairScores) -> str:
     if not scores:
         return "None of these spaces can be compared with another; hover over a cell to see why."
     counts = sorted({score.n for score in scores})
-    rows = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    if len(counts) == 1:
+        rows = f"{counts[0]:,}"
+    else:
+        rows = f"{counts[0]:,} to {counts[-1]:,}"
     some = next((score for score in scores if score.n_queries < score.n), None)
     text = f"{rows} shared rows" + (f", {some.n_queries:,} of them as queries" if some else "")
-    text += f" for their k = {scores[0].k} nearest." if scores[0].k else "."
+    if scores[0].k:
+        text += f" for their k = {scores[0].k} nearest."
+    else:
+        text += "."
     if band := result.best_chance:
         first, second, score = result.best
         text += (
@@ -167,9 +175,12 @@ def _circumstances(result: PairScores) -> str:
     )
 
 
-_OWN, _FILE, _PICKED = "own", "file", "relscope.universe-picked"
+_OWN = "own"
+_FILE = "file"
+_PICKED = "relscope.universe-picked"
 _FEWEST = 3
-_SHOWN, _NEAR = 6, 3
+_SHOWN = 6
+_NEAR = 3
 
 
 def page(workspace: Workspace) -> None:
@@ -177,7 +188,9 @@ def page(workspace: Workspace) -> None:
         go(EXPLORE)
     own = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
     chosen = len(own) >= _FEWEST or len(set(own) - set(BUNDLED)) > 1
-    titles = {_OWN: "Spaces of this session"} if chosen else {}
+    titles = {}
+    if chosen:
+        titles = {_OWN: "Spaces of this session"}
     titles |= EXAMPLES | {_FILE: "A file"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = segments(
@@ -186,11 +199,10 @@ def page(workspace: Workspace) -> None:
             f"universe.of{'-own' * (_OWN in titles)}",
             help="If the session has two spaces of your own, they come first.",
         )
-        details = (
-            st.empty()
-            if name == _FILE
-            else st.popover("Method details", icon=":material/tune:", key="universe.details")
-        )
+        if name == _FILE:
+            details = st.empty()
+        else:
+            details = st.popover("Method details", icon=":material/tune:", key="universe.details")
         if _OWN not in titles and st.button(
             "Load your models", icon=":material/add:", type="tertiary", key="universe.data"
         ):
@@ -199,11 +211,15 @@ def page(workspace: Workspace) -> None:
         "How similar are many models? A linear map takes each model into a common space, so rows of any"
         " model can be translated into any other."
     )
-    specs, task = own, None
+    specs = own
+    task = None
     try:
         if name == _FILE:
             return _file(workspace)
-        specs = own if name == _OWN else example_spaces(name, jobs.queue().store.finished)[0]
+        if name == _OWN:
+            specs = own
+        else:
+            specs = example_spaces(name, jobs.queue().store.finished)[0]
         with details:
             specs, task = _settings(specs, workspace.models[:2])
         if len(specs) < 2:
@@ -283,7 +299,8 @@ def _settings(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec]) -> tuple[li
     # Leave out spaces that have a copy with linked ids.
     linked = {base_of(spec) for spec in specs if spec.source == "renamed"}
     usual = _largest_sharing_group([spec for spec in specs if spec not in linked], pair, sure=True)
-    usual = usual if len(usual) > 1 else _largest_sharing_group(specs, pair)
+    if not (len(usual) > 1):
+        usual = _largest_sharing_group(specs, pair)
     chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES, usual)
     lengths = remembered(
         st.toggle,
@@ -331,7 +348,10 @@ def _file(workspace: Workspace) -> None:
             f"relscope universe a.npy b.npy c.npy -o models{SUFFIX} writes such a file; so does “Universe"
             " file” below the models."
         )
-    path = session.keep_upload(file) if file is not None else access.readable_path(typed)
+    if file is not None:
+        path = session.keep_upload(file)
+    else:
+        path = access.readable_path(typed)
     universe = _read(path)
     by_name = _here(universe, workspace.spaces)
     missing = [plain(member.name) for member in universe.members if member.name not in by_name]
@@ -409,7 +429,9 @@ def _exportable(
     spaces: Mapping[str, LatentSpace] | None = None,
 ) -> Exportable:
     drawn = replace(recipe or UniverseChart(spaces=()), chart=chart).draw(universe, spaces)
-    return drawn if recipe else replace(drawn, recipe=None)
+    if recipe:
+        return drawn
+    return replace(drawn, recipe=None)
 
 
 @compute.cached(8)
@@ -426,7 +448,8 @@ def _chart(
         compare_scores(workspace, list(by_name.values()))
     else:
         drawn = _exportable(recipe, chart, universe)
-        picked, pair = st.session_state.get(_PICKED), (workspace.source, workspace.target)
+        picked = st.session_state.get(_PICKED)
+        pair = (workspace.source, workspace.target)
         key = f"universe.{chart}-{results.place_of(tuple(by_name.values()), picked, *pair)}"
         pick = None
         if len(by_name) > 1:
@@ -440,7 +463,10 @@ def _chart(
         if picked in by_name:
             told += f" **{plain(picked)}** is chosen: click another one to compare the two in Explore."
         elif pick:
-            told += " Click a cell" if chart == "accuracy" else " Click two models"
+            if chart == "accuracy":
+                told += " Click a cell"
+            else:
+                told += " Click two models"
             told += " to compare the two in Explore."
         st.caption(told)
         exports.export_bar(drawn, f"universe-{chart}")
@@ -457,10 +483,12 @@ def _pick(
         return
     if chart == "accuracy":
         _, i, j = points[0]["customdata"]
-        first, second = names[i], names[j]
+        first = names[i]
+        second = names[j]
     else:
         at = short_names(names)[0].index(table["name"][int(points[0]["customdata"])])
-        first, second = st.session_state.pop(_PICKED, None), names[at]
+        first = st.session_state.pop(_PICKED, None)
+        second = names[at]
     if second not in by_name:
         return
     if first not in by_name:
@@ -522,7 +550,10 @@ def _examples(
     near = ids.to_numpy()[nearest(unit_rows(asked), unit_rows(there), min(_NEAR, len(ids))).rows]
     every = list(dict.fromkeys([*some, *near.ravel()]))
     items = items_of(replace(Workspace(), source=spec, target=spec))
-    labels = [""] * len(every) if target.labels is None else target.labels[target.rows(every)]
+    if target.labels is None:
+        labels = [""] * len(every)
+    else:
+        labels = target.labels[target.rows(every)]
     shown, label = (dict(zip(every, of, strict=True)) for of in (rows_html(items, every), labels))
     head = (
         f"<th>row of {plain_html(first)}</th><th colspan={near.shape[1]}>nearest in {plain_html(second)}</th>"

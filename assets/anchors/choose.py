@@ -16,7 +16,9 @@ from relcore.encoders.datasets import LANGUAGES, load_parallel
 from relcore.encoders.transformers import PretrainedText, minilm_folder
 from relcore.passport.passport import ANCHORS, encode_texts
 
-N, SHARES = 300, (0.55, 0.2, 0.15, 0.1)  # of the everyday sentences in each language
+# of the everyday sentences in each language
+N = 300
+SHARES = (0.55, 0.2, 0.15, 0.1)
 HERE = Path(__file__).parent
 
 

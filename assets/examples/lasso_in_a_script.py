@@ -12,9 +12,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from relcore import load_space, read_selection
 
-space, selection = load_space(sys.argv[1]), read_selection(sys.argv[2])
+space = load_space(sys.argv[1])
+selection = read_selection(sys.argv[2])
 vectors = space.vectors[selection.rows_in(space)]
 lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-mean = (vectors / lengths).mean(axis=0) if len(vectors) else np.zeros(space.dimension)
+if len(vectors):
+    mean = (vectors / lengths).mean(axis=0)
+else:
+    mean = np.zeros(space.dimension)
 # The mean of the cosines of all pairs of rows, each with itself among them.
 print(f"{len(vectors):,} rows selected, first {list(selection.ids[:3])}: mean cosine {mean @ mean:.3f}")

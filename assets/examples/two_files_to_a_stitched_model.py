@@ -29,7 +29,9 @@ if not all(Path(path).is_file() for path in paths) and not sys.argv[1:]:
 pair = match(*(load_space(path) for path in paths))
 rows = share_rows([pair.source, pair.target])
 split = split_rows(rows, StitchSpec(n_anchors=128), random_state=0)
-train, test, anchors = split.known, split.test, split.anchors
+train = split.known
+test = split.test
+anchors = split.anchors
 first, second = (space.vectors for space in rows.spaces)
 print(f"{len(train):,} rows to train on, {len(test):,} to test on, {len(rows.classes)} classes")
 
@@ -44,7 +46,10 @@ def accuracy(trained_on, read):
 
 
 not_stitched = accuracy(first, first)
-absolute = accuracy(first, second) if first.shape[1] == second.shape[1] else float("nan")
+if first.shape[1] == second.shape[1]:
+    absolute = accuracy(first, second)
+else:
+    absolute = float("nan")
 stitched = accuracy(relative[0](first), relative[1](second))
 print(
     f"not stitched {not_stitched:.3f}; stitched: absolute {absolute:.3f}, relative {stitched:.3f},"

@@ -26,7 +26,9 @@ from tests.browser.chromium import FLAGS, SETTLED, find_chromium, serve  # noqa:
 from tests.browser.panes import at_rest  # noqa: E402
 
 ADDRESS = "explore?panes=absolute,relative&anchors=random,8,0&nearest=100"
-SIZE, SCALE = (1270, 1100), 1.25  # of the window, in pixels of CSS; pixels of the film for each
+# of the window, in pixels of CSS; pixels of the film for each
+SIZE = (1270, 1100)
+SCALE = 1.25
 MARGIN = 8
 DRAGGED = 2  # the number of a star
 STEPS = 72  # of the pointer, each a frame
@@ -68,7 +70,8 @@ def path(start: tuple[float, float], box: dict[str, float]) -> Iterator[tuple[fl
         share = step / STEPS
         around = angle + 2 * math.pi * share
         far = radius + (FARTHEST - radius) * math.sin(math.pi * share) ** 0.5
-        x, y = far * math.cos(around), far * math.sin(around)
+        x = far * math.cos(around)
+        y = far * math.sin(around)
         yield middle[0] + x * box["width"], middle[1] + y * box["height"]
 
 

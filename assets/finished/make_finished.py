@@ -46,7 +46,10 @@ PLACES = Path(__file__).parents[2] / "docs" / "places.md"
 def example_keys(name: str, store: Store) -> list[str]:
     """Encode an example and stitch it: the keys of encodings, trained weights and stitching."""
     example = EXAMPLES[name]
-    dataset, encodings, trained, spaces = load_dataset(example.dataset, store), [], [], []
+    dataset = load_dataset(example.dataset, store)
+    encodings = []
+    trained = []
+    spaces = []
     for encoder in example.encoders:
         spaces += encode(example.dataset, encoder, store)
         encodings += [encoding_key(dataset.digest, encoder, output) for output in encoder.outputs]
@@ -55,7 +58,10 @@ def example_keys(name: str, store: Store) -> list[str]:
     specs = [stored_encoding_spec(store.summary(key)) for key in encodings]
     rows = share_rows(spaces)
     test_ids = held_out_ids(specs, spaces, rows.ids)
-    n_train = len(rows.targets) - len(test_ids) if test_ids else int(0.8 * len(rows.targets))
+    if test_ids:
+        n_train = len(rows.targets) - len(test_ids)
+    else:
+        n_train = int(0.8 * len(rows.targets))
     widest = max(space.dimension for space in spaces)
     return [
         *encodings,
@@ -100,7 +106,8 @@ def keys_of(group: str, store: Store) -> list[str]:
     if group in EXAMPLES:
         return example_keys(group, store)
     if group == "study-encoders":
-        dataset, encoders = load_dataset(dataset_of("digits"), store), encoders_of("digits")
+        dataset = load_dataset(dataset_of("digits"), store)
+        encoders = encoders_of("digits")
         for encoder in encoders:
             encode(dataset_of("digits"), encoder, store)
         return [encoding_key(dataset.digest, encoder) for encoder in encoders]
@@ -125,7 +132,8 @@ def write(group: str, keys: Sequence[str], store: Store, output: Path, commit: s
     listed = output / f"{group}.json"
     for key in json.loads(listed.read_text(encoding="utf-8"))["files"] if listed.is_file() else ():
         (output / f"{key}.safetensors").unlink(missing_ok=True)
-    files, entries = [], {}
+    files = []
+    entries = {}
     for key in keys:
         entry = store.get(key)
         if entry.arrays or len(json.dumps(entry.metadata)) > _LONG:

@@ -28,7 +28,9 @@ _FUNCTIONS = {
     "cka": linear_cka,
     "debiased cka": linear_cka,
 }
-_N, _D, _K = 120, 8, 10
+_N = 120
+_D = 8
+_K = 10
 
 
 def score_of(
@@ -39,7 +41,9 @@ def score_of(
     if set(METRICS[name].of) & {"pair", "more"}:
         pair = AlignedPair.of(X, Y, Split.held_out(np.array(ids)), labels=labels, k=k)
         return METRICS[name].load()().score(pair)
-    anchors = tuple(ids[:12]) if "anchors" in METRICS[name].needs else ()
+    anchors = ()
+    if "anchors" in METRICS[name].needs:
+        anchors = tuple(ids[:12])
     spaces = [LatentSpace(Z, ids, name=which) for Z, which in ((X, "first"), (Y, "second"))]
     return AllPairs(name, anchors, k=k).run(spaces).scores[0][1]
 
@@ -57,7 +61,8 @@ def _turned(share: float) -> tuple[np.ndarray, np.ndarray]:
     """By up to a right angle in four planes at random."""
     X, Y = _pair()
     basis, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(_D, _D)))
-    cosine, sine = np.cos(share * np.pi / 2), np.sin(share * np.pi / 2)
+    cosine = np.cos(share * np.pi / 2)
+    sine = np.sin(share * np.pi / 2)
     return X, Y @ basis @ np.kron(np.eye(_D // 2), [[cosine, -sine], [sine, cosine]]) @ basis.T
 
 
@@ -94,7 +99,11 @@ def reactions(name: str) -> Iterator[tuple[str, list[Score | None]]]:
         yield reaction, scores
 
 
-_LEFT, _WIDE, _HIGH, _HEAD, _GAP = 152, 118, 44, 58, 10
+_LEFT = 152
+_WIDE = 118
+_HIGH = 44
+_HEAD = 58
+_GAP = 10
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#333}.s{font-size:10px;fill:#777}.b{fill:#999;fill-opacity:.35}"
     ".l{fill:none;stroke:#0b62b8;stroke-width:2;stroke-linejoin:round}.f{fill:none;stroke:#bbb;stroke-width:.6}"
@@ -115,7 +124,8 @@ def figure() -> str:
     def points(ends: list[tuple[float, float]]) -> str:
         return " ".join(f"{across:.0f},{down:.1f}" for across, down in ends)
 
-    width, height = x(len(REACTIONS), 0), y(len(METRICS), 1)
+    width = x(len(REACTIONS), 0)
+    height = y(len(METRICS), 1)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img">'
         f"<title>Scores of each metric by what is done to one of two spaces</title><style>{_STYLE}</style>"
@@ -157,7 +167,9 @@ def _range(name: str) -> str:
     low, high = RANGES.get(
         {"mutual knn": "jaccard", "relative cosine": "cosine"}.get(name, name), (None, None)
     )
-    return "about 0 … 1" if low is None else f"{low:g} … {high:g}".replace("-", "−")
+    if low is None:
+        return "about 0 … 1"
+    return f"{low:g} … {high:g}".replace("-", "−")
 
 
 def page(text: str) -> str:

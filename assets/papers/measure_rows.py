@@ -32,7 +32,9 @@ from relcore.studies.study import finished_run
 def measure(name: str, store: Store) -> Ours:
     """Do what the store lacks of the study's runs; the numbers of all."""
     need_one_of("run", name, [name for name, run in RUNS.items() if run.study])
-    runs, commit = study_runs(name), commit_of()  # before it runs: the code is loaded now
+    # before it runs: the code is loaded now
+    runs = study_runs(name)
+    commit = commit_of()
     for number, settings in enumerate(runs.settings, start=1):
         print(f"  {name}: run {number} of {len(runs)}")
         finished_run(runs.study, settings, store, lambda *progress: None)
@@ -57,9 +59,13 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
     parser.add_argument("--out", type=Path, default=SHIPPED, help="the folder to write to")
     options = parser.parse_args()
-    known, names = read_ours(options.out), []
+    known = read_ours(options.out)
+    names = []
     for name in options.names:
-        names += [name] if name in RUNS else find_row(name).run_names()
+        if name in RUNS:
+            names += [name]
+        else:
+            names += find_row(name).run_names()
     if options.all:
         names = [name for name, run in RUNS.items() if run.study]
     for row in load_rows() if not names else ():

@@ -47,7 +47,8 @@ STITCHED = {
 
 def spaces_of(data: str, store: Store) -> tuple[dict[str, LatentSpace], tuple[str, ...]]:
     """Model → its space with labels, and the ids of the test rows, if the data have a test part."""
-    dataset, tested = dataset_of("sentences"), ()
+    dataset = dataset_of("sentences")
+    tested = ()
     if data == "trec":
         parts = [pd.read_parquet(data_folder() / "trec" / f"{name}.parquet") for name in ("train", "test")]
         texts, labels = (
@@ -81,7 +82,8 @@ def stitched(settings: Row, state: int, store: Store) -> Iterator[Row]:
     own = np.eye(len(spaces), dtype=bool)
     for method, title in STITCHED.items():
         for metric, name in SCORES.items():
-            scores, facts = result.by_state(method, metric)[0], {"n": result.n_test, "group": "mean"}
+            scores = result.by_state(method, metric)[0]
+            facts = {"n": result.n_test, "group": "mean"}
             for told, cells in (("not stitched", own), ("stitched", ~own)):
                 row = {"label": title, "metric": f"{told}: {name}", "value": scores[cells].mean()}
                 yield {**row, "baseline": result.chance(metric), **facts}
@@ -96,13 +98,16 @@ def through_found_anchors(settings: Row, state: int, store: Store) -> Iterator[R
     (GT), to the 15 known ones (Seed) and to those found, in both directions."""
     spaces, _ = spaces_of("sentences", store)
     for own, other in permutations(spaces):
-        decoder, encoder = spaces[own], spaces[other]
-        label, classes = f"sentences, decoder {own}, encoder {other}", sorted(set(decoder.labels))
+        decoder = spaces[own]
+        encoder = spaces[other]
+        label = f"sentences, decoder {own}, encoder {other}"
+        classes = sorted(set(decoder.labels))
         targets = np.searchsorted(classes, decoder.labels)
         for method, title in FOUND.items():
             sizes = {name: settings[name] for name in ("n_anchors", "n_seeds", "steps", "learning_rate")}
             outcome = BootstrapSpec(method, **sizes, random_state=state).run((encoder, decoder))
-            anchors, share = outcome.result.anchors, outcome.share
+            anchors = outcome.result.anchors
+            share = outcome.share
             yield {"label": f"{label}, {title}", "metric": "share of the hidden found", "value": share}
             apart = held_out_split(encoder, decoder, outcome.result)
             split = Split.draw(apart.ids, anchors=apart.anchors, random_state=state)

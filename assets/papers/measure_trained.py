@@ -35,7 +35,8 @@ from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.papers import RUNS, SHIPPED, Ours, commit_of, mean_and_deviation
 
-F1, SIGNED = "weighted F1", "−1 … 1"
+F1 = "weighted F1"
+SIGNED = "−1 … 1"
 Row = dict[str, Any]
 
 
@@ -47,7 +48,9 @@ def weighted_f1(truth: np.ndarray, answers: np.ndarray) -> float:
 
 # Table 2 on graphs.
 
-DROPOUT, LEARNING_RATE, VALIDATION = 0.5, 0.01, 0.1
+DROPOUT = 0.5
+LEARNING_RATE = 0.01
+VALIDATION = 0.1
 
 
 def graphs(settings: Row, state: int, store: Store) -> Iterator[Row]:
@@ -56,7 +59,8 @@ def graphs(settings: Row, state: int, store: Store) -> Iterator[Row]:
     """
     for name in settings["graphs"]:
         graph = load_graph(name)
-        labels, ids = graph.y.numpy().astype(str), [f"{name}/{node}" for node in range(len(graph.y))]
+        labels = graph.y.numpy().astype(str)
+        ids = [f"{name}/{node}" for node in range(len(graph.y))]
         keys = row_keys(ids, "graph anchors", state)
         anchors = np.argsort(keys, kind="stable")[: settings["n_anchors"]]
         split = Split.draw(ids, anchors=anchors, labels=labels, random_state=state)
@@ -88,7 +92,8 @@ def trained_answers(graph: Graph, split: Split, kind: str, settings: Row) -> np.
 
     width = settings["width"]
     features = graph.x.float() / graph.x.float().sum(dim=1, keepdim=True).clamp(min=1)
-    n, features = len(features), features.to_sparse().coalesce()
+    n = len(features)
+    features = features.to_sparse().coalesce()
     edges, weights = gcn_norm(graph.edge_index, None, n)
     matrix = torch.sparse_coo_tensor(edges.flip(0), weights, (n, n)).coalesce().to_sparse_csr()
     classes, targets = np.unique(graph.y.numpy().astype(str), return_inverse=True)
@@ -97,9 +102,13 @@ def trained_answers(graph: Graph, split: Split, kind: str, settings: Row) -> np.
     validation = torch.from_numpy(split.train[validating])
     known = torch.from_numpy(np.r_[split.anchors, split.train[~validating]])
     anchors = torch.from_numpy(split.anchors)
-    read = width if kind == "absolute" else len(anchors)
+    if kind == "absolute":
+        read = width
+    else:
+        read = len(anchors)
     with reproducible(split.random_state):
-        first, last = nn.Linear(features.shape[1], width), nn.Linear(width, width)
+        first = nn.Linear(features.shape[1], width)
+        last = nn.Linear(width, width)
         convolutions = nn.ModuleList(
             GCN2Conv(width, alpha=0.1, theta=0.5, layer=number, shared_weights=True, normalize=False)
             for number in range(1, settings["layers"] + 1)
@@ -117,7 +126,9 @@ def trained_answers(graph: Graph, split: Split, kind: str, settings: Row) -> np.
             return head(rows if kind == "absolute" else rows @ rows[anchors].T)
 
         parameters = nn.ModuleList([first, convolutions, last, head]).parameters()
-        optimiser, best, answers = torch.optim.Adam(parameters, LEARNING_RATE), -1.0, None
+        optimiser = torch.optim.Adam(parameters, LEARNING_RATE)
+        best = -1.0
+        answers = None
         for _ in range(settings["epochs"]):
             loss = cross_entropy(scores(True)[known], truth[known])
             optimiser.zero_grad()
@@ -127,13 +138,17 @@ def trained_answers(graph: Graph, split: Split, kind: str, settings: Row) -> np.
                 found = scores(False).argmax(dim=1)
             right = float((found[validation] == truth[validation]).float().mean())
             if right > best:
-                best, answers = right, found
+                best = right
+                answers = found
     return classes[answers.numpy()]
 
 
 # Table 15 on captions: one encoder of several languages.
 
-BATCH, TEMPERATURE, RATE, BUCKETS = 512, 0.05, 2e-3, 2**15
+BATCH = 512
+TEMPERATURE = 0.05
+RATE = 2e-3
+BUCKETS = 2**15
 
 
 def languages(settings: Row, state: int, store: Store) -> Iterator[Row]:
@@ -142,7 +157,8 @@ def languages(settings: Row, state: int, store: Store) -> Iterator[Row]:
     captions by MiniLM, which is not the encoder. The control: a head of another training of the encoder.
     """
     table = pd.read_parquet(data_folder() / "multi30k" / "train.parquet")
-    n, names = settings["n_captions"], settings["languages"]
+    n = settings["n_captions"]
+    names = settings["languages"]
     own, other = (encoded(table, settings, number, store) for number in (state, state + 1))
     labels = english_classes(settings, store)
     ids = [str(row) for row in range(n)]
@@ -156,8 +172,10 @@ def languages(settings: Row, state: int, store: Store) -> Iterator[Row]:
     )
     spaces = [LatentSpace(rows, ids, name=name, labels=labels) for name, rows in zip(names, own, strict=True)]
     again = LatentSpace(other[0], ids, name="again", labels=labels)
-    result, control = stitch_matrix(spaces, spec), stitch_matrix([spaces[0], again], spec)
-    off, facts = ~np.eye(len(names), dtype=bool), {"n": len(split.test), "baseline": result.chance("f1")}
+    result = stitch_matrix(spaces, spec)
+    control = stitch_matrix([spaces[0], again], spec)
+    off = ~np.eye(len(names), dtype=bool)
+    facts = {"n": len(split.test), "baseline": result.chance("f1")}
     for form, title in FORMS.items():
         scores, apart = (one.by_state(form, "f1")[0] for one in (result, control))
         means = {
@@ -203,7 +221,8 @@ def encoded(table: pd.DataFrame, settings: Row, state: int, store: Store) -> lis
     from torch import nn
     from torch.nn.functional import cross_entropy, normalize
 
-    n, width = settings["n_captions"], settings["width"]
+    n = settings["n_captions"]
+    width = settings["width"]
     tokens = [[torch.tensor(hashed(text)) for text in table[name]] for name in settings["languages"]]
     with reproducible(state):
         bag = nn.EmbeddingBag(BUCKETS, width)
@@ -219,7 +238,8 @@ def encoded(table: pd.DataFrame, settings: Row, state: int, store: Store) -> lis
             for batch in (torch.randperm(len(table) - n) + n).split(BATCH):
                 first, second = torch.randperm(len(tokens))[:2].tolist()
                 one, two = (normalize(rows(language, batch.tolist())) for language in (first, second))
-                cosines, right = one @ two.T / TEMPERATURE, torch.arange(len(batch))
+                cosines = one @ two.T / TEMPERATURE
+                right = torch.arange(len(batch))
                 loss = cross_entropy(cosines, right) + cross_entropy(cosines.T, right)
                 optimiser.zero_grad()
                 loss.backward()
@@ -239,8 +259,12 @@ def hashed(text: str) -> list[int]:
 def main(measures: Mapping[str, Callable[[Row, int, Store], Iterator[Row]]], about: str) -> None:
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=measures)
-    name, store, commit = parser.parse_args().name, Store(finished=False), commit_of()
-    run, rows, seconds = RUNS[name], [], 0.0
+    name = parser.parse_args().name
+    store = Store(finished=False)
+    commit = commit_of()
+    run = RUNS[name]
+    rows = []
+    seconds = 0.0
     for state in run.settings["random_states"]:
         key = digest_of("measured", name, run.settings, run.version, state)
         if (entry := store.get(key)) is None:

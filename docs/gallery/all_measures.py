@@ -15,8 +15,10 @@ scores = {name: score for name, score in scores.items() if score.null}
 for score in scores.values():
     print(score.describe())
 
-bands, places = [score.null for score in scores.values()], range(len(scores))
-low, high = [band.low for band in bands], [band.high for band in bands]
+bands = [score.null for score in scores.values()]
+places = range(len(scores))
+low = [band.low for band in bands]
+high = [band.high for band in bands]
 chance = Line("chance level", places, [band.mean for band in bands], low, high)
 lines = Line("score", places, list(scores.values())), chance
 figure = chart_exportable(Lines(lines, "", "score", kind="points", x_names=tuple(scores)))

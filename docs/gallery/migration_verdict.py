@@ -8,7 +8,8 @@ from relcore import Migration, MigrationChart, bundled_results, migrate, startin
 
 specs = starting_models(bundled_results())
 assert specs is not None
-(old, new), task = (spec.load() for spec in specs), Migration(n_pairs=300)
+(old, new) = (spec.load() for spec in specs)
+task = Migration(n_pairs=300)
 result = migrate(old, new, spec=task)
 print(result.verdict.sentence)
 

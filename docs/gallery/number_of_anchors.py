@@ -7,7 +7,8 @@ where it is; whitened similarities, where near-duplicate anchors count once, nee
 import relcore as rs
 
 pair = rs.match(rs.load_words("word2vec-novels", limit=4000), rs.load_words("fasttext-novels", limit=4000))
-order, sizes = rs.select_anchors(pair.source, 300), (5, 10, 20, 50, 100, 200, 300)
+order = rs.select_anchors(pair.source, 300)
+sizes = (5, 10, 20, 50, 100, 200, 300)
 test = rs.Split.held_out(pair.ids, pair.source.rows(order)).test  # the same rows for every number
 
 

@@ -10,7 +10,8 @@ from relcore import Matrices, MatrixPanel, Passport, chart_exportable, load_word
 
 pair = match(load_words("word2vec-novels", limit=500), load_words("fasttext-novels", limit=500))
 anchors, other = (space.take(np.arange(0, 500, 10)) for space in (pair.source, pair.target))
-passport, rng = Passport.of(anchors), np.random.default_rng(0)
+passport = Passport.of(anchors)
+rng = np.random.default_rng(0)
 rotation, _ = np.linalg.qr(rng.normal(size=(anchors.dimension, anchors.dimension)))
 changed = {
     "float16": anchors.vectors.astype(np.float16).astype(np.float32),

@@ -17,7 +17,8 @@ results = [
 for name, result in zip(seconds, results, strict=True):
     print(f"{name}: {result.verdict}, {len(result.kept)} links. {result.reason}")
 
-low, high = [min(result.null) for result in results], [max(result.null) for result in results]
+low = [min(result.null) for result in results]
+high = [max(result.null) for result in results]
 middle = [sum(result.null) / len(result.null) for result in results]
 lines = (
     Line("score", (0, 1), [result.held_out for result in results]),

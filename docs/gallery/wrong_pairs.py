@@ -9,12 +9,15 @@ import numpy as np
 import relcore as rs
 
 pair = rs.match(rs.load_words("word2vec-novels", limit=4000), rs.load_words("fasttext-novels", limit=4000))
-X, Y = pair.source.vectors, pair.target.vectors
+X = pair.source.vectors
+Y = pair.target.vectors
 anchors = pair.source.rows(rs.select_anchors(pair.source, 300))
-test, shares = rs.Split.held_out(pair.ids, anchors).test, (0, 0.2, 0.4, 0.6, 0.8, 0.9)
+test = rs.Split.held_out(pair.ids, anchors).test
+shares = (0, 0.2, 0.4, 0.6, 0.8, 0.9)
 scores: dict[str, list[float]] = {"relative": [], "Procrustes": []}
 for share in shares:
-    wrong, partners = int(share * len(anchors)), anchors.copy()
+    wrong = int(share * len(anchors))
+    partners = anchors.copy()
     partners[:wrong] = np.roll(partners[:wrong], 1)
     first = rs.RelativeProjection().fit(X, anchors=X[anchors]).transform(X[test])
     second = rs.RelativeProjection().fit(Y, anchors=Y[partners]).transform(Y[test])

@@ -28,7 +28,8 @@ from relcore.studies.papers import load_rows
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SITE, SOURCE = ROOT / "site", ROOT / ".venv" / "docs" / "source"
+SITE = ROOT / "site"
+SOURCE = ROOT / ".venv" / "docs" / "source"
 GALLERY = ROOT / "docs" / "gallery"
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -76,7 +77,9 @@ def run_example(script: Path, folder: Path) -> tuple[Any, str]:
 
 def example(script: Path, source: Path) -> str:
     """Write the page of an example and its files; its card in the gallery."""
-    name, pages, exports = script.stem, source / "docs" / "gallery", source / "extra" / "exports"
+    name = script.stem
+    pages = source / "docs" / "gallery"
+    exports = source / "extra" / "exports"
     figure, printed = run_example(script, exports)
     html = (exports / f"{name}.html").read_text(encoding="utf-8")
     alt = unescape(re.search(r'<main[^>]* aria-label="(.*?)"', html, re.DOTALL)[1])
@@ -99,7 +102,9 @@ def example(script: Path, source: Path) -> str:
             for theme, file in (("light", name), ("dark", f"{name}-dark"))
         )
     shutil.copy(script, pages)
-    told = f"It prints:\n\n```text\n{printed}\n```\n\n" if printed else ""
+    told = ""
+    if printed:
+        told = f"It prints:\n\n```text\n{printed}\n```\n\n"
     (pages / f"{name}.md").write_text(
         f"# {title}\n\n{about}\n\n::::{{div}} example\n{shown}\n::::\n\n"
         f'<a href="../../exports/{name}.html">Open the interactive figure</a>, in one file.'
@@ -133,7 +138,9 @@ def api() -> str:
         public = getattr(relcore, name)
         if inspect.ismodule(public) or not callable(public):  # `adapters` and `METRICS`
             continue
-        directive = "autoclass" if isinstance(public, type) else "autofunction"
+        directive = "autofunction"
+        if isinstance(public, type):
+            directive = "autoclass"
         parts.append(f"## {name}\n\n```{{eval-rst}}\n.. {directive}:: relcore.{name}\n```\n")
     return "\n".join(parts)
 
@@ -149,7 +156,8 @@ def table(family: Mapping[str, Named]) -> str:
 
 def differences() -> str:
     """Of each table and figure of the papers, what is not as published."""
-    parts, paper = [], None
+    parts = []
+    paper = None
     for row in load_rows():
         if row.paper != paper:
             paper = row.paper
@@ -207,7 +215,9 @@ def broken_links(site: Path) -> list[str]:
                 if link in found.loaded and parts.scheme != "data":
                     told.append(f"{page.relative_to(site)}: loads {link}")
                 continue
-            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            target = page
+            if parts.path:
+                target = (page.parent / unquote(parts.path)).resolve()
             place = unquote(parts.fragment)
             if not target.is_file() or (place and target in pages and place not in pages[target].ids):
                 told.append(f"{page.relative_to(site)}: {link} leads nowhere")

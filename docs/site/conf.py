@@ -7,29 +7,39 @@ from docutils.utils.math.latex2mathml import tex2mathml
 
 import relcore
 
-project, release, language = "Relscope", relcore.__version__, "en"
-html_title, html_short_title = "Relscope", "Relscope"
-author, copyright = "The Relscope maintainers", "The Relscope maintainers, Apache-2.0"
+project = "Relscope"
+release = relcore.__version__
+language = "en"
+html_title = "Relscope"
+html_short_title = "Relscope"
+author = "The Relscope maintainers"
+copyright = "The Relscope maintainers, Apache-2.0"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"]
 html_math_renderer = "mathml"
-myst_enable_extensions, myst_heading_anchors = ["colon_fence", "dollarmath"], 3
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
 # Pages that are reached by links alone; words of a type, such as "ids", that are also attributes.
 suppress_warnings = ["toc.not_included", "ref.python"]
 
 default_role = "code"
-autodoc_member_order, autodoc_typehints = "bysource", "signature"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "inherited-members": "AnyWidget,tuple,float,dict"}
-napoleon_google_docstring, napoleon_use_rtype = False, False
+napoleon_google_docstring = False
+napoleon_use_rtype = False
 napoleon_use_param = False
 python_use_unqualified_type_names = True
 pygments_style = "sphinx"
 
 html_theme = "pydata_sphinx_theme"
-html_static_path, html_css_files = ["_static"], ["style.css"]
+html_static_path = ["_static"]
+html_css_files = ["style.css"]
 html_extra_path = ["extra"]
 html_favicon = html_logo = "_static/icon.svg"
-html_show_sourcelink, html_copy_source, html_show_sphinx = False, False, False
+html_show_sourcelink = False
+html_copy_source = False
+html_show_sphinx = False
 html_sidebars = {page: [] for page in ("index", "README", "docs/site/faq")}
 html_context = {"default_mode": "auto"}
 html_theme_options = {

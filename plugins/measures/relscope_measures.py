@@ -62,7 +62,9 @@ def rtd_lite(
 
 def _tree_length(distances: np.ndarray) -> float:
     """The sum of the edges of the minimum spanning tree of all pairs (n, n), by Prim's algorithm."""
-    nearest, outside, length = distances[0].copy(), np.ones(len(distances), dtype=bool), 0.0
+    nearest = distances[0].copy()
+    outside = np.ones(len(distances), dtype=bool)
+    length = 0.0
     outside[0] = False
     for _ in range(len(distances) - 1):
         row = np.where(outside, nearest, np.inf).argmin()
@@ -137,23 +139,27 @@ def gromov_wasserstein(
     A, B = (squared_distances(side) for side in paired_rows(source, target, most_rows, ids))
     A, B = (np.sqrt(side / side.mean()) for side in (A, B))
     n = len(A)
-    even, nothing = np.full(n, 1 / n), 2 - 2 * A.mean() * B.mean()
+    even = np.full(n, 1 / n)
+    nothing = 2 - 2 * A.mean() * B.mean()
     starts = np.eye(n) / n, np.full((n, n), 1 / n**2)
     least = min(float(ot.gromov_wasserstein2(A, B, even, even, G0=start, symmetric=True)) for start in starts)
     return Score(1 - max(least, 0.0) / nothing, metric="gromov-wasserstein", n=n, null=None)
 
 
 class RTDLite(SampledMetric):
-    function, unchanged_by = staticmethod(rtd_lite), ("rotation", "scale", "shift")
+    function = staticmethod(rtd_lite)
+    unchanged_by = ("rotation", "scale", "shift")
 
 
 class IMD(SampledMetric):
-    function, unchanged_by = staticmethod(imd), ("rotation", "scale", "shift")
+    function = staticmethod(imd)
+    unchanged_by = ("rotation", "scale", "shift")
     paired = False
 
 
 class GromovWasserstein(SampledMetric):
-    function, unchanged_by = staticmethod(gromov_wasserstein), ("rotation", "scale", "shift")
+    function = staticmethod(gromov_wasserstein)
+    unchanged_by = ("rotation", "scale", "shift")
     paired = False
 
 

@@ -25,9 +25,12 @@ from relcore.base.errors import SpaceError
 
 ENVIRONMENT = "RELSCOPE_SHARE"
 DATA = "RELSCOPE_DATA"
-TOKEN, NO_TOKEN = "RELSCOPE_TOKEN", "RELSCOPE_NO_TOKEN"
+TOKEN = "RELSCOPE_TOKEN"
+NO_TOKEN = "RELSCOPE_NO_TOKEN"
 OPENED = "RELSCOPE_OPEN"  # JSON list: what the app opens, or the folders given to `relscope mcp`
-_LONGEST_NAME, _LONGEST_PATH = 255, 4095  # Linux's limits; other systems allow at least as much
+# Linux's limits; other systems allow at least as much
+_LONGEST_NAME = 255
+_LONGEST_PATH = 4095
 _SHORTEST_TOKEN = 8
 _KINDS = {
     stat.S_ISFIFO: "a named pipe",
@@ -59,7 +62,10 @@ def set_asker(find: Callable[[], AccessContext] | None) -> None:
 
 def all_uploads() -> Path:
     """The folder that holds the uploads of every session of this account on this machine."""
-    user = os.getuid() if hasattr(os, "getuid") else getuser()
+    if hasattr(os, "getuid"):
+        user = os.getuid()
+    else:
+        user = getuser()
     return Path(tempfile.gettempdir()) / f"relscope-uploads-{user}"
 
 
@@ -135,14 +141,21 @@ def readable_path(path: str | Path, *, uploads: bool = True) -> Path:
         The path leads to the upload of another session, or outside the allowed folders of a shared app. The
         message does not reveal whether the file exists.
     """
-    place, confined = expand_home(path), is_shared()
+    place = expand_home(path)
+    confined = is_shared()
     if not confined and _find_asker is None:
         return place
-    asker, data = _find_asker() if _find_asker else AccessContext(), data_folder()
-    place = data / place if confined and data else place
-    end, every = resolve_links(place), all_uploads()
+    asker = _find_asker() if _find_asker else AccessContext()
+    data = data_folder()
+    if confined and data:
+        place = data / place
+    end = resolve_links(place)
+    every = all_uploads()
     if end and end.is_relative_to(every.resolve()):
-        own = every if _find_asker is None else asker.uploads
+        if _find_asker is None:
+            own = every
+        else:
+            own = asker.uploads
         if own and end.is_relative_to(own.resolve()) and (uploads or not confined):
             return end if confined else place
         raise SpaceError(
@@ -225,9 +238,10 @@ def regular_file(path: Path) -> Path:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        got = (
-            f"{shown}, where there is none" if isinstance(error, FileNotFoundError) else f"{shown}: {reason}"
-        )
+        if isinstance(error, FileNotFoundError):
+            got = f"{shown}, where there is none"
+        else:
+            got = f"{shown}: {reason}"
         raise SpaceError(f"expected a file, got {got}; check the path") from None
     if stat.S_ISDIR(mode):
         raise SpaceError(f"expected a file, got the folder {shown}; name one of the files in it")

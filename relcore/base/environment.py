@@ -42,7 +42,9 @@ def number(name: str, usual: float, most: float) -> float:
 
 def gpu_bytes() -> int:
     """How many bytes of GPU memory rows of spaces may take, from RELSCOPE_GPU_GB; 0 if that is not set."""
-    return int(number(GPU_GB, 1, 1e6) * 1e9) if os.environ.get(GPU_GB) else 0
+    if os.environ.get(GPU_GB):
+        return int(number(GPU_GB, 1, 1e6) * 1e9)
+    return 0
 
 
 def store_bytes() -> int:
@@ -119,16 +121,24 @@ def resolve(name: str | None = None) -> str:
         The name is unknown, or this machine lacks the GPU.
     """
     # "auto", the default of public functions, follows --device and RELSCOPE_DEVICE.
-    name = chosen() if name in (None, "auto") else _need_device_name(name, "device")
+    if name in (None, "auto"):
+        name = chosen()
+    else:
+        name = _need_device_name(name, "device")
     if name == "auto":
         return "cuda" if has_gpu() else "cpu"
     if name.startswith("cuda"):
         with extra():
             import torch
 
-        n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        n_gpus = 0
+        if torch.cuda.is_available():
+            n_gpus = torch.cuda.device_count()
         if int(name.partition(":")[2] or 0) >= n_gpus:
-            got = "PyTorch finds none" if not n_gpus else f"PyTorch finds {n_gpus}, cuda:0 … {n_gpus - 1}"
+            if not n_gpus:
+                got = "PyTorch finds none"
+            else:
+                got = f"PyTorch finds {n_gpus}, cuda:0 … {n_gpus - 1}"
             raise SpaceError(f"device: expected a GPU for {name!r}, but {got}; use 'auto' or 'cpu'")
     return name
 
@@ -147,7 +157,9 @@ def device_in_words() -> str:
         return name
     import torch
 
-    kept = f"up to {gpu_bytes() / 1e9:g} GB" if gpu_bytes() else "up to half of its free memory"
+    kept = "up to half of its free memory"
+    if gpu_bytes():
+        kept = f"up to {gpu_bytes() / 1e9:g} GB"
     return f"{name} ({torch.cuda.get_device_name(torch.device(name))}; rows stay on it, {kept})"
 
 

@@ -35,7 +35,9 @@ def did_you_mean(text: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(text, list(dict.fromkeys(known)), n=2, cutoff=0.6)
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    if near:
+        return f"; did you mean {' or '.join(map(repr, near))}?"
+    return ""
 
 
 def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:
@@ -104,9 +106,14 @@ def extra(name: str = "") -> Iterator[None]:
 def with_install_hint(error: ImportError, name: str = "") -> Exception:
     """An error that says how to install the missing library; the given error if no extra installs it."""
     # pandas replaces the ImportError of jinja2 by its own, so look at the cause.
-    missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
+    if isinstance(error, ModuleNotFoundError):
+        missing = error
+    else:
+        missing = error.__cause__
     library = (getattr(missing, "name", None) or "").partition(".")[0]
-    return missing_library(library, name) if library in EXTRAS else error
+    if library in EXTRAS:
+        return missing_library(library, name)
+    return error
 
 
 def missing_library(library: str, name: str = "") -> Exception:

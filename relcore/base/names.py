@@ -92,7 +92,10 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
     def __init__(
         self, family: str, kind: type[Entry], own: dict[str, Entry], private: bool = False, **usual: Any
     ) -> None:
-        self._family, self._kind, self._private, self._usual = family, kind, private, usual
+        self._family = family
+        self._kind = kind
+        self._private = private
+        self._usual = usual
         self.own = own  # Relscope's choices, without those of plugins
 
     @cached_property
@@ -110,7 +113,9 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return self._found
 
     def __getitem__(self, name: str) -> Entry:
-        return self.own[name] if name in self.own else self.added[name]
+        if name in self.own:
+            return self.own[name]
+        return self.added[name]
 
     def __setitem__(self, name: str, entry: Entry) -> None:
         self.own[name] = entry
@@ -644,10 +649,14 @@ def plugin_entries(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[
     points = list(_entry_points().select(group=f"relscope.{family}"))
     several = Counter(point.name for point in points)
     for point in points:
-        name, plugin = point.name, f"{point.dist.name} {point.dist.version}"
-        known, expected = _SUFFIX if family == "formats" else _WORDS, ""
+        name = point.name
+        plugin = f"{point.dist.name} {point.dist.version}"
+        known = _SUFFIX if family == "formats" else _WORDS
+        expected = ""
         if not known.fullmatch(name) or len(name) > 40 or (family == "stores" and name in _SCHEMES):
-            kind = "a suffix such as .ext" if family == "formats" else "words in small letters"
+            kind = "words in small letters"
+            if family == "formats":
+                kind = "a suffix such as .ext"
             expected = f"{kind} as a name"
         elif name in own or (family == "formats" and name.endswith((*own, *_REFUSED))):
             expected = "another name than those of Relscope"
@@ -657,7 +666,8 @@ def plugin_entries(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[
             warn(_broken(plugin, f"{expected} in relscope entry points", repr(name)))
             continue
         text = f"{point.dist.metadata.get('Summary') or ''}".partition("\n")[0].rstrip(".")
-        text = f"{name}:PLACE#TABLE" if family == "stores" else text
+        if family == "stores":
+            text = f"{name}:PLACE#TABLE"
         where = point.value.partition("[")[0].strip()  # without the extras in brackets
         yield name, {"title": name, "where": where, "help": f"{text} ({plugin})".lstrip(), "plugin": plugin}
 

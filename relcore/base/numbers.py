@@ -17,7 +17,9 @@ def short(value: float, places: int = 3) -> str:
     if value != value:
         return "–"
     text = f"{abs(value):,.{places}f}"
-    sign = MINUS if value < 0 and text.strip("0,.") else ""
+    sign = ""
+    if value < 0 and text.strip("0,."):
+        sign = MINUS
     return sign + (text[1:] if text.startswith("0.") else text)
 
 
@@ -26,7 +28,9 @@ def short_chance(value: float) -> str:
     (``.00052``); a mean below .00001 is ``0``."""
     if not abs(value) < 0.005:
         return short(value)
-    return short(value, 1 - floor(log10(abs(value)))) if abs(value) >= 1e-5 else "0"
+    if abs(value) >= 1e-5:
+        return short(value, 1 - floor(log10(abs(value))))
+    return "0"
 
 
 def percent(share: float) -> str:
@@ -49,18 +53,24 @@ def counted(n: int, thing: str, things: str = "") -> str:
 def and_list(names: Iterable[Any]) -> str:
     """The names as a list in a sentence: ``a, b and c``. Raises a ValueError if there are no names."""
     *others, last = map(str, names)
-    return f"{', '.join(others)} and {last}" if others else last
+    if others:
+        return f"{', '.join(others)} and {last}"
+    return last
 
 
 def in_cell(value: float) -> str:
     """The number with two decimals, or more if it is small: ``.78``, ``.004``; "" for NaN."""
-    return "" if value != value else short(value, 2 if abs(value) >= 0.095 else 3)
+    if value != value:
+        return ""
+    return short(value, 2 if abs(value) >= 0.095 else 3)
 
 
 def signed(value: float) -> str:
     """The number with its sign: ``+.012``, ``−.021``."""
     text = short(value)
-    return text if text.startswith(MINUS) or value != value else f"+{text}"
+    if text.startswith(MINUS) or value != value:
+        return text
+    return f"+{text}"
 
 
 def band(low: float, high: float, places: int = 3) -> str:

@@ -49,7 +49,10 @@ def parse(text: str | bytes, where: str, what: str = "") -> Any:
     try:
         value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        reason = "too many levels" if isinstance(error, RecursionError) else str(error)
+        if isinstance(error, RecursionError):
+            reason = "too many levels"
+        else:
+            reason = str(error)
         raise SpaceError(
             f"{where}: expected {f'{what} as ' * bool(what)}JSON, got invalid JSON ({reason:.200})"
         ) from None
@@ -135,7 +138,9 @@ def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str 
         }
     if isinstance(value, tuple | list):
         return [to_json(inner, arrays, f"{place}.{number}") for number, inner in enumerate(value)]
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
 
 
 def from_json(
@@ -205,7 +210,10 @@ def _rephrase(message: str, kind: Any, given: Any) -> str:
         else:  # the type of a list's or mapping's items; None if unknown
             inner = [arg for arg in get_args(kind) if arg not in (Ellipsis, type(None))]
             kind = inner[-1] if inner else None
-        given = given[int(step)] if isinstance(given, list) else given[step]
+        if isinstance(given, list):
+            given = given[int(step)]
+        else:
+            given = given[step]
     head = f"{place}: " * bool(place)
     if missing := re.fullmatch("Object missing required field `(.*)`", text):
         return f"{head}the setting {missing[1]!r} is missing"
@@ -245,7 +253,9 @@ def with_paths(described: Any, find: Find) -> Any:
     def located(spec: Mapping[str, Any], key: str) -> str:
         if key == "metadata":
             return find({"source": "file", "name": spec[key]})
-        return find(spec) if key == "name" and "encoder" not in spec else spec[key]
+        if key == "name" and "encoder" not in spec:
+            return find(spec)
+        return spec[key]
 
     return _rewritten(described, located)
 
@@ -267,7 +277,9 @@ def is_absolute(text: str) -> bool:
 
 def last_part(path: str) -> str:
     """The last part of an absolute path; a relative path is returned unchanged."""
-    return _distinct_ends([path])[path] if is_absolute(path) else path
+    if is_absolute(path):
+        return _distinct_ends([path])[path]
+    return path
 
 
 def candidates(spec: Mapping[str, Any], folders: Iterable[Path], deep: Iterable[Path] = ()) -> Iterator[Path]:
@@ -291,10 +303,13 @@ def finder(
 
     If no such file exists, the function raises a SpaceError with the remedy.
     """
-    folders, deep, given = list(folders), list(deep), given or {}
+    folders = list(folders)
+    deep = list(deep)
+    given = given or {}
 
     def find(spec: Mapping[str, Any]) -> str:
-        name, short = spec["name"], last_part(spec["name"])
+        name = spec["name"]
+        short = last_part(spec["name"])
         if short in given:
             return str(given[short].resolve())
         if _is_there(expand_home(name), spec):
@@ -306,7 +321,9 @@ def finder(
                 f"expected a file, got {short!r}, which exists neither by this path nor in the folders"
                 f" {places}; {remedy or 'copy it there'}"
             )
-        return name if path is None else str(path.resolve())
+        if path is None:
+            return name
+        return str(path.resolve())
 
     return find
 
@@ -334,7 +351,9 @@ def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> A
         with suppress(SpaceError):
             inner = parse(value, "spec")
             changed = _rewritten(inner, change)
-            return value if changed == inner else json.dumps(changed, sort_keys=True)
+            if changed == inner:
+                return value
+            return json.dumps(changed, sort_keys=True)
     return value
 
 
@@ -364,7 +383,8 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
 
 # Safetensors files with a JSON header, which describes the tensors and has a checksum of the whole file.
 
-_MOST_BYTES, _MOST_HEADER = 1 << 30, 1 << 20
+_MOST_BYTES = 1 << 30
+_MOST_HEADER = 1 << 20
 _ZEROS = 32 * "0"
 _DTYPES = {"F32": "<f4", "U8": "u1"}
 
@@ -395,7 +415,8 @@ def checked_tensors(
 
     other = f"{what} as safetensors", "another file or a damaged one"
     with regular_file(path).open("rb") as stream:  # read once, so that the checked bytes are those used
-        size, length = os.fstat(stream.fileno()).st_size, int.from_bytes(stream.read(8), "little")
+        size = os.fstat(stream.fileno()).st_size
+        length = int.from_bytes(stream.read(8), "little")
         if length > min(size, _MOST_HEADER) or size > _MOST_BYTES:
             raise damaged_file(path.name, *other)
         stream.seek(0)

@@ -87,7 +87,9 @@ class Table:
         head, *rows = self.shown
         lines = [" | ".join(head), "|".join("---:" if number else "---" for number in _numeric(self.shown))]
         lines += [" | ".join(map(_markdown_cell, row)) for row in rows]
-        title = [f"**{_markdown(self.title)}**", ""] if self.title else []
+        title = []
+        if self.title:
+            title = [f"**{_markdown(self.title)}**", ""]
         return "\n".join([*title, *(f"| {line} |" for line in lines)])
 
 
@@ -119,7 +121,8 @@ class Report:
     def text(self) -> str:
         parts = [self.sentence]
         for table in self.tables:
-            parts += [table.text(), table.caption] if table.shown else []
+            if table.shown:
+                parts += [table.text(), table.caption]
         return "\n\n".join(filter(None, [*parts, "\n".join(self.notes)]))
 
     def record(self, **more: Any) -> dict[str, Any]:
@@ -131,10 +134,16 @@ class Report:
     def markdown(self) -> str:
         """The report as a comment in GitHub's Markdown. If the facts tell whether there is an alarm, it
         begins with ❌ or ✅."""
-        sign = "" if "alarm" not in self.facts else "❌ " if self.facts["alarm"] else "✅ "
+        if "alarm" not in self.facts:
+            sign = ""
+        elif self.facts["alarm"]:
+            sign = "❌ "
+        else:
+            sign = "✅ "
         parts = [sign + _markdown(self.sentence)]
         for table in self.tables:
-            parts += [table.markdown(), _markdown(table.caption)] if table.shown else []
+            if table.shown:
+                parts += [table.markdown(), _markdown(table.caption)]
         parts.append("\n".join(f"- {_markdown(note)}" for note in self.notes))
         return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -183,7 +192,9 @@ def delimited_text(rows: pd.DataFrame, sep: str = ",") -> str:
     `load_space` and `read_links` read the same cells back."""
     text = rows.to_csv(sep=sep, index=False, lineterminator="\n")
     # Python's writer does not quote a lone carriage return, but readers would take it for the end of a row.
-    return rows.to_csv(sep=sep, index=False, lineterminator="\n", quoting=2) if "\r" in text else text
+    if "\r" in text:
+        return rows.to_csv(sep=sep, index=False, lineterminator="\n", quoting=2)
+    return text
 
 
 def json_lines(rows: pd.DataFrame) -> str:
@@ -202,8 +213,13 @@ def plain(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
-        return float(value) if abs(value) < float("inf") else None  # the comparison is also false for NaN
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+        # the comparison is also false for NaN
+        if abs(value) < float("inf"):
+            return float(value)
+        return None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
 
 
 def _markdown(text: str) -> str:

@@ -105,9 +105,13 @@ def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | N
     """The rows of X (n, d), minus the mean if given, scaled to length 1, as float32. A zero row stays zero.
     If `out` is given, the result is written to it.
     """
-    out = np.empty(X.shape, np.float32) if out is None else out
+    if out is None:
+        out = np.empty(X.shape, np.float32)
     for part in row_blocks(len(X), max(1, _IN_CACHE // max(X.shape[1], 1))):
-        rows = X[part] if mean is not None else np.asarray(X[part], dtype=np.float32)
+        if mean is not None:
+            rows = X[part]
+        else:
+            rows = np.asarray(X[part], dtype=np.float32)
         rows = centred(rows, mean, out[part])
         np.multiply(rows, inverse_lengths(rows)[:, None], out=out[part])
     return out
@@ -126,10 +130,14 @@ def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     noticeable relative to the distances of the rows from the mean. A given `mean` is not computed again but
     only converted; X may then be a sample of the rows."""
     # The sum is float64, because a float32 sum of many rows loses digits if the mean is far from zero.
-    mean = X.mean(axis=0, dtype=np.float64) if mean is None else mean
-    kept, sample = mean.astype(np.float32), X[:: max(1, len(X) // _SAMPLED_ROWS)]
+    if mean is None:
+        mean = X.mean(axis=0, dtype=np.float64)
+    kept = mean.astype(np.float32)
+    sample = X[:: max(1, len(X) // _SAMPLED_ROWS)]
     spread = np.linalg.norm(sample - mean.astype(np.float64)) / np.sqrt(len(sample))
-    return mean if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0 else kept
+    if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0:
+        return mean
+    return kept
 
 
 class DerivedRows:
@@ -148,8 +156,13 @@ class DerivedRows:
     def __init__(
         self, vectors: Rows, made: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray | None = None
     ) -> None:
-        self.vectors, self.made, self.numbers = vectors, made, numbers
-        n = len(vectors) if numbers is None else len(numbers)
+        self.vectors = vectors
+        self.made = made
+        self.numbers = numbers
+        if numbers is None:
+            n = len(vectors)
+        else:
+            n = len(numbers)
         self.shape: tuple[int, int] = (n, made(np.asarray(vectors[:1])).shape[1])
         self.nbytes: int = 4 * self.shape[0] * self.shape[1]
 
@@ -159,8 +172,14 @@ class DerivedRows:
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         """The requested rows (m, w) as float32. If they are consecutive rows of the space, its vectors are
         not copied."""
-        numbers = rows if self.numbers is None else self.numbers[rows]
-        n = 0 if isinstance(numbers, slice) else len(numbers)
+        if self.numbers is None:
+            numbers = rows
+        else:
+            numbers = self.numbers[rows]
+        if isinstance(numbers, slice):
+            n = 0
+        else:
+            n = len(numbers)
         if n and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + n)):
             numbers = slice(int(numbers[0]), int(numbers[0]) + n)
         return self.made(np.asarray(self.vectors[numbers]))
@@ -180,7 +199,8 @@ def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
 BLOCK_ROWS = 4096
 _READERS = 8
 _BLOCK_BYTES = 1 << 22  # bytes of a block in float32, which stays in cache between passes
-_TO_FLOAT32, _SIGN_AND_DIGITS = np.float32(2.0**112), np.array(0x8FFFE000, np.uint32).view(np.int32)[()]
+_TO_FLOAT32 = np.float32(2.0**112)
+_SIGN_AND_DIGITS = np.array(0x8FFFE000, np.uint32).view(np.int32)[()]
 _HIGHEST_HALF = 65504
 
 
@@ -196,7 +216,10 @@ class FileStamp(NamedTuple):
     def of(cls, path: Path, opened: int | None = None) -> FileStamp:
         """The present state of the file at a path or, if given, of the file that the descriptor `opened` has
         open."""
-        now = path.stat() if opened is None else os.fstat(opened)
+        if opened is None:
+            now = path.stat()
+        else:
+            now = os.fstat(opened)
         return cls(str(path.absolute()), now.st_ino, now.st_mtime_ns, now.st_size)
 
     def need_unchanged(self) -> None:
@@ -211,7 +234,8 @@ class FileStamp(NamedTuple):
     def need_same(self, opened: int | None = None) -> None:
         """Raise a SpaceError if the file has changed (see `need_unchanged`), or if the path or the descriptor
         `opened` now leads to another file."""
-        now, path = None, Path(self.path)
+        now = None
+        path = Path(self.path)
         with suppress(OSError):
             now = FileStamp.of(path, opened)
         if now != self:
@@ -287,11 +311,15 @@ class MappedRows(NDArrayOperatorsMixin):
     @property
     def plain(self) -> np.ndarray | None:
         """The memory map itself, if the rows are a single part stored as float32; otherwise None."""
-        return self._parts[0] if len(self._parts) == 1 and self._parts[0].dtype == np.float32 else None
+        if len(self._parts) == 1 and self._parts[0].dtype == np.float32:
+            return self._parts[0]
+        return None
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         if isinstance(rows, tuple):
-            return self[rows[0]][:, *rows[1:]] if isinstance(rows[0], slice) else np.asarray(self)[rows]
+            if isinstance(rows[0], slice):
+                return self[rows[0]][:, *rows[1:]]
+            return np.asarray(self)[rows]
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
             if step == 1:
@@ -333,7 +361,9 @@ class MappedRows(NDArrayOperatorsMixin):
             whole = self._slice(0, len(self))
         elif copy:
             whole = whole.copy()
-        return whole if dtype is None else whole.astype(dtype, copy=False)
+        if dtype is None:
+            return whole
+        return whole.astype(dtype, copy=False)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
         whole = (np.asarray(part) if isinstance(part, MappedRows) else part for part in inputs)
@@ -402,12 +432,16 @@ def as_mapped_rows(vectors: Any) -> MappedRows | None:
     fits = vectors.dtype in (np.float16, np.float32) and vectors.flags.c_contiguous and vectors.dtype.isnative
     if not fits or vectors.flags.writeable:
         return None
-    origin, base = Origin(), vectors
+    origin = Origin()
+    base = vectors
     while isinstance(base, np.ndarray | memoryview):  # follow the views to the owner of their memory
         if isinstance(base, np.memmap) and base.filename and origin.stamp is None:
             with suppress(OSError):
                 origin.stamp = FileStamp.of(Path(base.filename))
-        base = base.obj if isinstance(base, memoryview) else base.base
+        if isinstance(base, memoryview):
+            base = base.obj
+        else:
+            base = base.base
     if not isinstance(base, mmap.mmap) or not memoryview(base).readonly:
         return None
     return MappedRows([vectors.view(np.ndarray)], origin)
@@ -444,7 +478,8 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
 
 # Float32 can hold the sum of squares of numbers in this range, over all columns and thousands of rows. A
 # space with other numbers is refused when it is loaded, so no later code checks the range.
-SMALLEST, LARGEST = 1e-12, 1e12
+SMALLEST = 1e-12
+LARGEST = 1e12
 NO_LENGTH = 2.0**-120  # squared length; below it, digits are lost, so the row counts as having no direction
 
 
@@ -458,8 +493,12 @@ def out_of_range(given: np.ndarray) -> str:
             total = float(np.vdot(given, given))
         if SMALLEST**2 * given.size < total < LARGEST**2:
             return ""
-    largest = float(max(given.max(), -given.min())) if given.dtype.kind in "fiu" and given.size else 0.0
-    return "" if not 0 < largest < np.inf else range_reason(largest)
+    largest = 0.0
+    if given.dtype.kind in "fiu" and given.size:
+        largest = float(max(given.max(), -given.min()))
+    if not 0 < largest < np.inf:
+        return ""
+    return range_reason(largest)
 
 
 def range_reason(largest: float) -> str:
@@ -478,14 +517,17 @@ def length_reason(lengths: np.ndarray, width: int) -> str:
     columns."""
     longest = float(lengths.max())
     # The largest number is at most the largest length, and at least this length / √d.
-    return "" if longest == 0 else range_reason(longest) and range_reason(longest / np.sqrt(width))
+    if longest == 0:
+        return ""
+    return range_reason(longest) and range_reason(longest / np.sqrt(width))
 
 
 def centred(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
     """X − mean (n, d) as float32, written to `out` if given. Without a mean, X is returned unchanged."""
     if mean is None:
         return X
-    out = np.empty(X.shape, np.float32) if out is None else out
+    if out is None:
+        out = np.empty(X.shape, np.float32)
     return np.subtract(X, mean, out=out, casting="same_kind")
 
 

@@ -101,13 +101,17 @@ class Setting:
     def shown(self, choice: Any) -> str:
         """The label of a choice."""
         label = (self.choices or self.suggestions).get(choice, choice)
-        return getattr(label, "title", label) if not isinstance(label, str) else label
+        if not isinstance(label, str):
+            return getattr(label, "title", label)
+        return label
 
     def start(self, data: Facts | None = None) -> Any:
         """The initial value in a form for this dataset; UNSET if there is none."""
         if callable(self.usual):
             return self.usual(data)
-        return self.default if self.usual is UNSET else self.usual
+        if self.usual is UNSET:
+            return self.default
+        return self.usual
 
     def check(self, value: Any) -> None:
         """Raise a SpaceError with the setting's name and the allowed values, unless the value is allowed."""
@@ -120,8 +124,13 @@ class Setting:
             for part in value if isinstance(value, tuple) else ():
                 item.check(part)
             if not isinstance(value, tuple) or (self.distinct and len(set(value)) < max(1, len(value))):
-                expected = "distinct " if self.distinct else "a list of "
-                expected += "whole numbers, such as (4, 8, 12)" if inner is int else "names"
+                expected = "a list of "
+                if self.distinct:
+                    expected = "distinct "
+                if inner is int:
+                    expected += "whole numbers, such as (4, 8, 12)"
+                else:
+                    expected += "names"
         elif self.choices:
             allowed = tuple(self.choices)
             if value in FORMER_CHOICES.get(self.name, ()):
@@ -142,7 +151,9 @@ class Setting:
             )
             expected = "" if allowed else self.wanted
         elif self.kind in (str, bool) and type(value) is not self.kind:
-            expected = "a string" if self.kind is str else "true or false"
+            expected = "true or false"
+            if self.kind is str:
+                expected = "a string"
         if expected:
             raise SpaceError(f"{self.name}: expected {expected}, got {value!r:.80}{near}")
 
@@ -150,18 +161,28 @@ class Setting:
     def wanted(self) -> str:
         """The allowed values in words: ``"a whole number from 2 to 4096"``, ``"a number above 0, below
         1"``."""
-        noun = "a whole number" if self.number is int else "a number"
+        noun = "a number"
+        if self.number is int:
+            noun = "a whole number"
         if self.above is not None:
-            upper = f", at most {self.high}" if self.high is not None else ""
+            upper = ""
+            if self.high is not None:
+                upper = f", at most {self.high}"
             return f"{noun} above {self.above}{upper}" + (f", below {self.below}" if self.below else "")
-        upper = f" to below {self.below}" if self.below is not None else ""
-        upper = upper if self.high is None else f" to {self.high}"
-        return noun if self.low is None else f"{noun} from {self.low}{upper}"
+        upper = ""
+        if self.below is not None:
+            upper = f" to below {self.below}"
+        if self.high is not None:
+            upper = f" to {self.high}"
+        if self.low is None:
+            return noun
+        return f"{noun} from {self.low}{upper}"
 
     def read(self, text: str) -> Any:
         """The value of a typed text such as ``"4, 8, 12"`` or ``"0.1"``. Raises a SpaceError for an invalid
         text. Only ASCII digits are accepted, although Python would also read "１２" and "1_000"."""
-        typed, text = text, str(text).strip()
+        typed = text
+        text = str(text).strip()
         if self.is_tuple and (inner := get_args(self.kind)[0]) in (str, Path):
             return tuple(map(inner, filter(None, map(str.strip, text.split(",")))))
         if self.is_tuple:
@@ -174,7 +195,10 @@ class Setting:
             return typed if self.verbatim else text
         elif (_WHOLE if self.number is int else _FLOAT).fullmatch(text) and math.isfinite(float(text)):
             return self.number(text)
-        wanted = "whole numbers such as 4, 8, 12" if self.is_tuple else self.wanted
+        if self.is_tuple:
+            wanted = "whole numbers such as 4, 8, 12"
+        else:
+            wanted = self.wanted
         raise SpaceError(f"{self.name}: expected {wanted}, got {text!r:.60}")
 
 
@@ -188,7 +212,8 @@ def settings_of(kind: type) -> dict[str, Setting]:
     """The settings of a dataclass by name, in order. A field without `setting` is described by its name, type
     and default.
     """
-    kinds, settings = get_type_hints(kind), {}
+    kinds = get_type_hints(kind)
+    settings = {}
     for one in fields(kind):
         given = one.metadata.get("setting", Setting())
         settings[one.name] = complete(given, one.name, kinds[one.name], one.default)
@@ -203,12 +228,19 @@ def check(settings: Any) -> None:
 
 def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
     """The setting `given`, with the name, type and default of its dataclass field filled in."""
-    is_tuple, labels = get_origin(kind) is tuple, {}
-    kinds = () if is_tuple else (kind, *get_args(kind))
+    is_tuple = get_origin(kind) is tuple
+    labels = {}
+    if is_tuple:
+        kinds = ()
+    else:
+        kinds = (kind, *get_args(kind))
     choices = given.choices or (get_args(kind) if get_origin(kind) is Literal else ())
     for attribute, values in (("choices", choices), ("suggestions", given.suggestions)):
         named = isinstance(values, Mapping)
-        labels[attribute] = values if named else dict(zip(values, map(str, values), strict=True))
+        if named:
+            labels[attribute] = values
+        else:
+            labels[attribute] = dict(zip(values, map(str, values), strict=True))
     return replace(
         given,
         name=name,

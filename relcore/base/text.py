@@ -40,7 +40,8 @@ def visible(text: object, most: int = LONGEST) -> str:
     'emb…'
     """
     shown = str(text)
-    shown = shown if len(shown) <= most else shown[: most - 1] + "…"
+    if len(shown) > most:
+        shown = shown[: most - 1] + "…"
     return harmless(_BLANK.sub(" ", shown))
 
 
@@ -75,7 +76,9 @@ def encodable(data: Any) -> Any:
     elif is_dataclass(data) and not isinstance(data, type):
         values = {field.name: getattr(data, field.name) for field in fields(data) if field.init}
         changed = {name: new for name, value in values.items() if (new := encodable(value)) is not value}
-        return replace(data, **changed) if changed else data
+        if changed:
+            return replace(data, **changed)
+        return data
     return data
 
 

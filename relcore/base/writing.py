@@ -23,7 +23,8 @@ from typing import BinaryIO
 from relcore.base.errors import SpaceError
 
 STALE_SECONDS = 24 * 3600
-_HIDDEN, _TEMPORARY = ".relscope~", "relscope-"
+_HIDDEN = ".relscope~"
+_TEMPORARY = "relscope-"
 _REMEDIES = {
     "free some space, or choose a place on another disk": (errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
     "choose a place that you may write to": (errno.EACCES, errno.EPERM, errno.EROFS),
@@ -153,7 +154,9 @@ def is_orphaned(path: Path, name: str = "") -> bool:
     """Whether the process that made this name with `own_name` has ended. If that is unknown, whether the file
     is old."""
     known = has_ended(name or path.name)
-    return time.time() - path.stat().st_mtime > STALE_SECONDS if known is None else known
+    if known is None:
+        return time.time() - path.stat().st_mtime > STALE_SECONDS
+    return known
 
 
 def has_ended(name: str) -> bool | None:

@@ -148,8 +148,11 @@ def _encoded(
     dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Progress, block_rows: int | None
 ) -> dict[str, str]:
     """Encode the dataset unless the store has all outputs. Return the key of each output in the store."""
-    metadata = {"dataset_spec": dataset.to_json()} if isinstance(dataset, DatasetSpec) else {}
-    dataset = load_dataset(dataset, store) if isinstance(dataset, DatasetSpec) else dataset
+    metadata = {}
+    if isinstance(dataset, DatasetSpec):
+        metadata = {"dataset_spec": dataset.to_json()}
+    if isinstance(dataset, DatasetSpec):
+        dataset = load_dataset(dataset, store)
     keys = stored_encodings(store, dataset.digest, encoder)
     if keys is not None:
         return keys
@@ -184,7 +187,9 @@ def _encoded(
 def _block_keys(dataset: Dataset, encoder: Encoder, block_rows: int) -> dict[tuple[int, int], str]:
     n = len(dataset)
     blocks = [(start, min(start + block_rows, n)) for start in range(0, n, block_rows)]
-    what = "block by length" if encoder.by_length else "block"
+    what = "block"
+    if encoder.by_length:
+        what = "block by length"
     return {block: key_of(what, dataset.digest, encoder, *block) for block in blocks}
 
 
@@ -199,7 +204,8 @@ def _blocks(
     """The rows of each output. The encoder, which is slow to load, is prepared only if the store lacks a
     block of rows."""
     wholes: dict[str, np.ndarray] = {}
-    missing, n_done = {}, 0
+    missing = {}
+    n_done = 0
     items = _Items(dataset, encoder, block_rows)
 
     def add(places: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
@@ -221,7 +227,10 @@ def _blocks(
             )
     if not missing:
         return wholes
-    encode_batch = encoder.prepare(dataset, report) if trained is None else encoder.restore(trained, dataset)
+    if trained is None:
+        encode_batch = encoder.prepare(dataset, report)
+    else:
+        encode_batch = encoder.restore(trained, dataset)
     if not missing.items() <= _block_keys(dataset, encoder, block_rows).items():
         raise SpaceError(
             f"{encoder.title}: expected files that stay the same while they are read, got changed ones;"
@@ -265,8 +274,12 @@ class _Items:
     similar lengths and the time left is not underestimated."""
 
     def __init__(self, dataset: Dataset, encoder: Encoder, block_rows: int) -> None:
-        self.dataset, self.sorted, self.size = dataset, encoder.by_length, _WINDOW * block_rows
-        self.first, self.texts, self.order = -1, [], np.empty(0, np.int64)
+        self.dataset = dataset
+        self.sorted = encoder.by_length
+        self.size = _WINDOW * block_rows
+        self.first = -1
+        self.texts = []
+        self.order = np.empty(0, np.int64)
 
     def places(self, start: int, stop: int) -> np.ndarray:
         if not self.sorted:
@@ -283,9 +296,10 @@ class _Items:
         result of the encoder's function `ahead` for them.
         """
         places = self.places(*block)
-        items = (
-            [self.texts[row] for row in places - self.first] if self.sorted else self.dataset.items(*block)
-        )
+        if self.sorted:
+            items = [self.texts[row] for row in places - self.first]
+        else:
+            items = self.dataset.items(*block)
         return places, encode_batch.ahead(items) if hasattr(encode_batch, "ahead") else items
 
 
@@ -307,7 +321,9 @@ def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) 
     """The store's key of a result of an encoder on a dataset. It changes if the encoder or the dataset
     changes."""
     name = ENCODERS.name_of(type(encoder))
-    of = [ENCODERS[name].plugin] if name and ENCODERS[name].plugin else []
+    of = []
+    if name and ENCODERS[name].plugin:
+        of = [ENCODERS[name].plugin]
     return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts, *of)
 
 
@@ -328,7 +344,8 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
         arrays["labels"] = json_array(list(space.labels))
     if space.counts is not None:
         arrays["counts"] = space.counts
-    shape, facts = space.vectors.shape, {"name": space.name, "digest": space.digest, **metadata}
+    shape = space.vectors.shape
+    facts = {"name": space.name, "digest": space.digest, **metadata}
     if 4 * math.prod(shape) < MAP_FROM:
         store.put(key, {"vectors": np.asarray(space.vectors), **arrays}, facts)
     else:
@@ -339,7 +356,8 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
 def space_of(entry: Entry) -> LatentSpace:
     """The space in an entry that `put_encoding` stored."""
     ids, labels = (list_from_json_array(entry.arrays.get(name)) for name in ("ids", "labels"))
-    vectors, counts = entry.arrays["vectors"], entry.arrays.get("counts")
+    vectors = entry.arrays["vectors"]
+    counts = entry.arrays.get("counts")
     if isinstance(vectors, np.memmap):
         origin = _KnownDigest(entry.metadata.get("digest"), digest_of_columns((ids, labels, counts)))
         vectors = MappedRows([vectors.view(np.ndarray)], origin)
@@ -358,7 +376,9 @@ class _KnownDigest(Origin):
     columns: str
 
     def known_digest(self, columns: str) -> str | None:
-        return self.digest if columns == self.columns else None
+        if columns == self.columns:
+            return self.digest
+        return None
 
 
 def json_array(value: Any) -> np.ndarray:
@@ -368,7 +388,10 @@ def json_array(value: Any) -> np.ndarray:
 
 
 def list_from_json_array(array: np.ndarray | None) -> list[Any] | None:
-    value = None if array is None else json.loads(array.tobytes())
+    if array is None:
+        value = None
+    else:
+        value = json.loads(array.tobytes())
     if array is not None and not isinstance(value, list):
         raise TypeError(f"expected a list, got {type(value).__name__}")
     return value
@@ -422,13 +445,20 @@ def held_out_ids(
     unseen: dict[str, None] | None = None
     for spec, space in zip(specs, spaces, strict=True):
         encoder = spec.rows_of.encoder
-        seen = encoder.seen_rows(space) if encoder else ()
+        seen = ()
+        if encoder:
+            seen = encoder.seen_rows(space)
         if len(seen):
             others = dict.fromkeys(np.delete(space.ids, seen).tolist())
-            unseen = others if unseen is None else {item: None for item in unseen if item in others}
+            if unseen is None:
+                unseen = others
+            else:
+                unseen = {item: None for item in unseen if item in others}
     if not unseen:
         return ()
-    return tuple(unseen) if ids is None else tuple(item for item in ids if item in unseen)
+    if ids is None:
+        return tuple(unseen)
+    return tuple(item for item in ids if item in unseen)
 
 
 # Renamed spaces. Their ids are row numbers, or the ids of the partners of their rows in another space. Thus
@@ -477,8 +507,11 @@ def _with_new_ids(space: LatentSpace, store: Store, key: str, name: str) -> Late
 
 def _with_row_numbers(space: LatentSpace, name: str) -> LatentSpace:
     """The space with its row numbers as ids. The previous ids become the payload."""
-    numbers, before = RowNumbers(len(space)), space.ids.tolist()
-    payload = None if before == list(numbers) else before
+    numbers = RowNumbers(len(space))
+    before = space.ids.tolist()
+    payload = before
+    if before == list(numbers):
+        payload = None
     return space.with_columns(ids=numbers, name=name, payload=payload)
 
 
@@ -593,23 +626,31 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     if spec.source == "index":
         return load_rows(place_of(spec), spec.limit)
     if spec.source in ("bundled", "gensim-data"):
-        known = BUNDLED if spec.source == "bundled" else sentences.MODELS
+        if spec.source == "bundled":
+            known = BUNDLED
+        else:
+            known = sentences.MODELS
         need_one_of(spec.source, spec.name, known)
         return load_words(spec.name, limit=spec.limit)
-    store, key = store or Store(), options["key"]
+    store = store or Store()
+    key = options["key"]
     if spec.source == "encoding":
         return load_encoding(store, key)
     if spec.source == "sample":
         return _sample(store, spec.name, key)
     base = load(base_of(spec), store, again)
-    return _with_row_numbers(base, spec.name) if key == BY_ROW else _with_new_ids(base, store, key, spec.name)
+    if key == BY_ROW:
+        return _with_row_numbers(base, spec.name)
+    return _with_new_ids(base, store, key, spec.name)
 
 
 def files_of(spec: SpaceSpec) -> tuple[str, ...]:
     """The paths in the spec of a file or a sample: that of the vectors and, if given, that of their
     metadata."""
     on_disk = spec.source == "file" or (spec.source == "sample" and not is_address(spec.name))
-    return tuple(filter(None, (spec.name, spec.option("metadata")))) if on_disk else ()
+    if on_disk:
+        return tuple(filter(None, (spec.name, spec.option("metadata"))))
+    return ()
 
 
 UNSCORED = "unscored"  # option of every spec: the ids of rows that an audit excluded from scores
@@ -636,7 +677,9 @@ def with_kept(spec: SpaceSpec, ids: Sequence[str]) -> SpaceSpec:
 
 def _with_list(spec: SpaceSpec, option: str, ids: list[str]) -> SpaceSpec:
     options = {name: value for name, value in spec.options if name != option}
-    given = {option: json.dumps(ids, ensure_ascii=False)} if ids else {}
+    given = {}
+    if ids:
+        given = {option: json.dumps(ids, ensure_ascii=False)}
     return replace(spec, options=tuple((options | given).items()))
 
 
@@ -648,7 +691,9 @@ def chosen_rows(space: LatentSpace, ids: Sequence[str]) -> LatentSpace:
 def listed(spec: SpaceSpec, option: str) -> tuple[str, ...]:
     """The ids in the option `KEPT` or `UNSCORED` of a spec, or the columns in its option "ignore"."""
     expected = f"{option}: expected a list of {'columns' if option == 'ignore' else 'ids'}"
-    names = json_of(text, expected) if (text := spec.option(option)) else []
+    names = []
+    if text := spec.option(option):
+        names = json_of(text, expected)
     if not isinstance(names, list) or {*map(type, names)} - {str}:
         raise SpaceError(f"{expected} as JSON, got {text!r:.80}")
     return tuple(names)
@@ -699,7 +744,10 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
     Only names and headers of files are read, two folders deep, for at most 500 files. Texts and tables
     without vectors are left out.
     """
-    folder = access.readable_path(data_folder) if data_folder else access.data_folder()
+    if data_folder:
+        folder = access.readable_path(data_folder)
+    else:
+        folder = access.data_folder()
     entries = [
         _entry(name, SpaceSpec("bundled", name), path, shape_of(path), _DESCRIPTIONS[name], "words")
         for name, path in BUNDLED.items()
@@ -707,7 +755,9 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
     ]
     entries += _files(folder) if folder else ()
     for name, facts in sentences.MODELS.items():
-        where = "here" if sentences.downloaded_file(name) else "needs the network"
+        where = "needs the network"
+        if sentences.downloaded_file(name):
+            where = "here"
         entries.append(CatalogEntry(name, "words", SpaceSpec("gensim-data", name), where, *facts))
     return entries
 
@@ -723,10 +773,13 @@ def _files(folder: Path) -> Iterator[CatalogEntry]:
     paths = list(islice(vector_places(folder), _MOST_FILES))
     descriptions = descriptions_of(paths)
     for path in paths:
-        name, spec = str(path.relative_to(folder)), SpaceSpec("file", str(path))
-        description, kind = descriptions.get(path, Description()), f"{suffix_of(path)} file"
+        name = str(path.relative_to(folder))
+        spec = SpaceSpec("file", str(path))
+        description = descriptions.get(path, Description())
+        kind = f"{suffix_of(path)} file"
         if path.is_dir():
-            shape, kind = shape_of(path), "folder of a dataset"
+            shape = shape_of(path)
+            kind = "folder of a dataset"
         else:  # an array, or a file with several matrices and no default
             shape = description.shape or ((None, None) if len(description.matrices) > 1 else None)
         if shape is not None:
@@ -792,16 +845,17 @@ class SpaceSpec:
             raise SpaceError(
                 f"limit: expected a whole number of rows, at least 1, or none, got {self.limit!r:.80}"
             )
-        known, given = _OPTIONS[self.source], dict(self.options)
+        known = _OPTIONS[self.source]
+        given = dict(self.options)
         whole = known if self.source != "file" else ()
         if (
             not given.keys() <= {*known, UNSCORED, KEPT}
             or set(map(type, given.values())) - {str}
             or not given.keys() >= set(whole)
         ):
-            expected = (
-                f"{'all' if whole else 'some'} of {quote(known)}, each with a string" if known else "none"
-            )
+            expected = "none"
+            if known:
+                expected = f"{'all' if whole else 'some'} of {quote(known)}, each with a string"
             raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(given)}")
         need_one_of("ids", given.get("ids", ""), ("", "rows"))
         if self.source == "index" and place_of(self).address:
@@ -821,18 +875,24 @@ class SpaceSpec:
     @property
     def dataset(self) -> DatasetSpec | None:
         """The dataset from which an encoding was made; None for a space that is no encoding."""
-        return DatasetSpec.from_json(json_of(self.option("dataset"))) if self.source == "encoding" else None
+        if self.source == "encoding":
+            return DatasetSpec.from_json(json_of(self.option("dataset")))
+        return None
 
     @property
     def encoder(self) -> Encoder | None:
         """The encoder that made an encoding; None for a space that is no encoding."""
-        return encoder_from_json(json_of(self.option("encoder"))) if self.source == "encoding" else None
+        if self.source == "encoding":
+            return encoder_from_json(json_of(self.option("encoder")))
+        return None
 
     @property
     def rows_of(self) -> SpaceSpec:
         """The spec of a space with the same rows in the same order. For a space that was renamed to row
         numbers, its base; otherwise the spec itself."""
-        return base_of(self) if self.source == "renamed" and self.option("key") == BY_ROW else self
+        if self.source == "renamed" and self.option("key") == BY_ROW:
+            return base_of(self)
+        return self
 
     def to_json(self) -> dict[str, Any]:
         return records.to_json(self)
@@ -858,7 +918,8 @@ def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
     facts = summary.metadata
     if "dataset_spec" not in facts:
         return None
-    dataset, encoder = DatasetSpec.from_json(facts["dataset_spec"]), encoder_from_json(facts["encoder"])
+    dataset = DatasetSpec.from_json(facts["dataset_spec"])
+    encoder = encoder_from_json(facts["encoder"])
     return encoding_spec(dataset, encoder, facts["output"], summary.key, facts["name"])
 
 
@@ -878,7 +939,9 @@ def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
             f"{spec.name!r:.80}: expected all rows to pair by row order, got a sample; write ids in the"
             " shards"
         )
-    return spec if spec.rows_of != spec else renamed_spec(spec, BY_ROW, f"{spec.name} · by row")
+    if spec.rows_of != spec:
+        return spec
+    return renamed_spec(spec, BY_ROW, f"{spec.name} · by row")
 
 
 def space_name(spec: SpaceSpec) -> str:
@@ -889,7 +952,9 @@ def space_name(spec: SpaceSpec) -> str:
     if spec.source == "index":
         return spec.option("table") or Path(spec.name).stem
     name = spec.name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
-    suffix = suffix_of(Path(name)) if spec.source == "file" else None
+    suffix = None
+    if spec.source == "file":
+        suffix = suffix_of(Path(name))
     return name[: -len(suffix)] if suffix else name
 
 

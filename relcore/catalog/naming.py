@@ -99,7 +99,8 @@ def _file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
     SpaceError
         An unknown option.
     """
-    path, (name, *given) = expand_home(text), text.split("#")
+    path = expand_home(text)
+    (name, *given) = text.split("#")
     if path.exists() or not any("=" in option for option in given):
         return path, ()
     options = dict(option.partition("=")[::2] for option in given)
@@ -137,13 +138,18 @@ def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set
 def _encoder_of_name(name: str, kind: str) -> tuple[str, dict[str, Any]]:
     """Return the registered name of the encoder that the user names, and the value of its first setting,
     which follows the colon."""
-    known, firsts, choices = {}, {}, {}
+    known = {}
+    firsts = {}
+    choices = {}
     for registered, encoder in ENCODERS.loaded():
         first = firsts[registered] = next(iter(settings_of(encoder).values()), None)
         names = {known_name: (registered, {}) for known_name in (registered, encoder.short) if known_name}
         if first and first.several:
             choices = {choice: (registered, {first.name: choice}) for choice in first.choices} | choices
-        known = names | choices | known if ENCODERS[registered].plugin else known | names
+        if ENCODERS[registered].plugin:
+            known = names | choices | known
+        else:
+            known = known | names
     known = choices | known
     head, _, value = name.partition(":")
     if name in known:
@@ -239,7 +245,9 @@ def example_spaces(
     >>> len(specs)
     4
     """
-    group = finished.groups.get(name) if finished else None
+    group = None
+    if finished:
+        group = finished.groups.get(name)
     if group is None:
         return [], None
     specs = [

@@ -49,11 +49,9 @@ def _n_rows(spec: SpaceSpec) -> int | None:
     if len(lengths) == 1 and not spec.option("matrix"):
         return lengths.pop()
     with suppress(SpaceError):  # loading the space raises the same error
-        return (
-            len(open_table([path], spec.option("encoding") or ""))
-            if path.suffix.lower() in SUFFIXES
-            else len(load(spec))
-        )
+        if path.suffix.lower() in SUFFIXES:
+            return len(open_table([path], spec.option("encoding") or ""))
+        return len(load(spec))
     return None
 
 
@@ -79,9 +77,9 @@ def with_their_tables(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> l
     spaces: list[SpaceSpec] = []
     for spec in specs:
         plain_file = spec.source == "file" and not spec.options
-        owners = (
-            _owners(spaces, spec, in_order) if spaces and plain_file and is_metadata(Path(spec.name)) else []
-        )
+        owners = []
+        if spaces and plain_file and is_metadata(Path(spec.name)):
+            owners = _owners(spaces, spec, in_order)
         spaces = [_with_metadata(item, spec.name) if item in owners else item for item in spaces]
         spaces += [] if owners else [spec]
     return spaces
@@ -156,7 +154,9 @@ def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
         return None
     path = dataset_place(dataset)
     encoding = dict(dataset.options).get("encoding", "")
-    return open_table([path], encoding) if path.suffix.lower() in OF_TEXTS else None
+    if path.suffix.lower() in OF_TEXTS:
+        return open_table([path], encoding)
+    return None
 
 
 def _rows_encoded(dataset: DatasetSpec, table: ItemTable, ids: Sequence[str]) -> list[int]:
@@ -173,14 +173,21 @@ def _rows_encoded(dataset: DatasetSpec, table: ItemTable, ids: Sequence[str]) ->
 
 def _table_rows(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Columns) -> np.ndarray:
     """The row number in the table for each row of the space, (n,)."""
-    place, by_number = columns.place("ids"), spec.option("ids") == "rows"
+    place = columns.place("ids")
+    by_number = spec.option("ids") == "rows"
     whole = len(space) == min(len(table), spec.limit or len(table))
     if whole and (place is None or not spec.option("metadata")):
         return np.arange(len(space))
     if place is not None:
-        ids = space.payload if by_number and space.payload is not None else space.ids
+        if by_number and space.payload is not None:
+            ids = space.payload
+        else:
+            ids = space.ids
         return rows_by_id(table, list(table.columns)[place], ids, space.name)
-    numbered = space if by_number else load(numbered_spec(spec))
+    if by_number:
+        numbered = space
+    else:
+        numbered = load(numbered_spec(spec))
     if len(numbered) != len(space):
         raise SpaceError(
             f"{table.name}: expected a column of ids, because rows are left out, got none; choose one"
@@ -202,7 +209,8 @@ class TableColumns:
     def __init__(self, spec: SpaceSpec) -> None:
         self._spec, self._rows = spec, cache(self._rows_of)
         if (encoded := _encoded_table(spec)) is not None:
-            dataset, self._table = spec.dataset, encoded
+            dataset = spec.dataset
+            self._table = encoded
             used = {dataset.column, dataset.label_column, dict(dataset.options).get("id_column")}
             self.names = tuple(name for name in label_columns(encoded.columns) if name not in used)
         elif (described := _table_and_roles(spec) if spec.source == "file" else None) is not None:
@@ -229,7 +237,8 @@ class TableColumns:
             raise SpaceError(
                 f"column: expected one of {quote(self.names) or 'none'} for {space.name!r}, got {name!r:.80}"
             )
-        table, rows = self._table, self._rows(space)
+        table = self._table
+        rows = self._rows(space)
         column = next(item for item in table.columns if item.strip() == name or item == name)
         cells = np.array([*table.cells(column, int(rows.max()) + 1), None], dtype=object)[rows]
         names = table.class_names.get(column)
@@ -246,7 +255,9 @@ def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     """
     if spec.source != "file" and spec.rows_of == spec:
         return []
-    items = _items_of_table(spec, space) if spec.source == "file" else []
+    items = []
+    if spec.source == "file":
+        items = _items_of_table(spec, space)
     for dataset in _datasets_of(spec.rows_of) if spec.source != "file" else ():
         if len(dataset) == len(space):
             items.append(Dataset(dataset.items, space.ids, name=dataset.name, kind=dataset.kind))
@@ -257,7 +268,9 @@ def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
 
 
 def _datasets_of(spec: SpaceSpec) -> list[Dataset]:
-    return [] if spec.dataset is None else [load_dataset(spec.dataset)]
+    if spec.dataset is None:
+        return []
+    return [load_dataset(spec.dataset)]
 
 
 def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
@@ -266,7 +279,9 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
         return []
     opened, columns = described
     table = opened()
-    names, numbers, items = list(table.columns), _table_rows(spec, space, table, columns), []
+    names = list(table.columns)
+    numbers = _table_rows(spec, space, table, columns)
+    items = []
     for role, kind in (("text", "texts"), ("pictures", "images")):
         if (place := columns.place(role)) is not None:
             rows = ItemRows(table, names[place], numbers)

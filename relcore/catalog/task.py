@@ -115,7 +115,9 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     for spec, space in zip(specs, spaces, strict=True):
         # The option "key" of a renamed space is the key of its pairing, not of its rows.
         changed = listed(spec, UNSCORED) or listed(spec, KEPT)
-        stored = spec.option("key") if spec.source in ("encoding", "sample") and not changed else ""
+        stored = ""
+        if spec.source in ("encoding", "sample") and not changed:
+            stored = spec.option("key")
         keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))
     return keys
 
@@ -163,7 +165,9 @@ class Recipe(ABC):
     def computed(self, result: Any = None) -> Any:
         """The given result or, if it is None, the result of running the recipe's task on its spaces."""
         task = next(one for one in self._values() if isinstance(one, Task))
-        return task.run(self.loaded()) if result is None else result
+        if result is None:
+            return task.run(self.loaded())
+        return result
 
     def _values(self) -> list[Any]:
         return [getattr(self, one.name) for one in fields(self)]
@@ -186,10 +190,14 @@ def recipe_of(described: Any) -> Recipe:
     """The recipe that a JSON object describes. Raises a SpaceError for an unknown figure or invalid
     settings."""
     records.need_plain(described, "recipe")
-    kind = described.get("figure") if isinstance(described, Mapping) else None
+    kind = None
+    if isinstance(described, Mapping):
+        kind = described.get("figure")
     if isinstance(kind, str) and kind in FORMER_FIGURES:
         study = FORMER_FIGURES[kind]
-        now = f"now the study {study!r} draws this figure" if study else "this version does not draw it"
+        now = "this version does not draw it"
+        if study:
+            now = f"now the study {study!r} draws this figure"
         raise SpaceError(f"recipe of {kind}: an earlier version of Relscope opens it; {now}")
     if not isinstance(kind, str) or kind not in FIGURES:
         near = get_close_matches(str(kind), FIGURES, n=_NAMED, cutoff=0)

@@ -83,10 +83,14 @@ def run_compare(options: argparse.Namespace) -> Report:
         if n:  # if no row is left, because of too many anchors, this is reported later
             which = f" of {pair.source.name!r} and {pair.target.name!r}"
             need_k(options.k, n, n - (options.convention == "mutual"), which)
-    forms = REPRESENTATIONS if anchors else ("absolute",)
+    if anchors:
+        forms = REPRESENTATIONS
+    else:
+        forms = ("absolute",)
     if n_queries is None:
         tasks = [ExactScores.on(form, anchors, **settings) for form in forms]
-        tasks = [replace(task, metrics=metrics) for task in tasks] if metrics else tasks
+        if metrics:
+            tasks = [replace(task, metrics=metrics) for task in tasks]
         results = replace(inputs, spaces=[pair.source, pair.target]).results(tasks)
         scores = {form: result.scores for form, result in zip(forms, results, strict=True)}
     else:
@@ -116,7 +120,8 @@ def run_compare(options: argparse.Namespace) -> Report:
 
 def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
     every = metrics_of_a_pair(more=True)
-    asked, spelt = options.metrics, {name.replace("-", " "): name for name in every}
+    asked = options.metrics
+    spelt = {name.replace("-", " "): name for name in every}
     if asked == ("all",):
         asked = [name for name in METRICS.working() if name in every]
     names = tuple(spelt.get(name.replace("-", " ").lower(), name) for name in asked)

@@ -141,7 +141,9 @@ class PassportOptions:
 )
 def run_passport(options: argparse.Namespace) -> Report:
     if len(options.files) != VERBS[options.verb]:
-        expected = "one file" if VERBS[options.verb] == 1 else "two files"
+        expected = "two files"
+        if VERBS[options.verb] == 1:
+            expected = "one file"
         raise SpaceError(f"{options.verb}: expected {expected}, got {quote(options.files)}")
     if options.verb == "check":
         return _checked_passport(options)
@@ -159,7 +161,9 @@ def run_passport(options: argparse.Namespace) -> Report:
 
 
 def _make_passport(options: argparse.Namespace) -> Passport:
-    card, [source], ids = PassportCard(**values_of(options, PassportCard)), options.files, _ids(options)
+    card = PassportCard(**values_of(options, PassportCard))
+    [source] = options.files
+    ids = _ids(options)
     if options.pictures:
         space = _of_pictures(options, source)
         return Passport.of(space, replace(card, model=card.model or space.name))
@@ -212,7 +216,9 @@ def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
 
 
 def _ids(options: argparse.Namespace) -> list[str]:
-    return read_lines(options.ids, "one id per line") if options.ids else []
+    if options.ids:
+        return read_lines(options.ids, "one id per line")
+    return []
 
 
 def _space_of(source: str, ids: Sequence[str]) -> LatentSpace:
@@ -229,18 +235,22 @@ def _space_of(source: str, ids: Sequence[str]) -> LatentSpace:
 
 def _rows(source: str, ids: Sequence[str]) -> LatentSpace:
     space = _space_of(source, ids)
-    return space.take(space.rows(ids)) if ids else space
+    if ids:
+        return space.take(space.rows(ids))
+    return space
 
 
 def _checked_passport(options: argparse.Namespace) -> Report:
-    passport, ids = Passport.load(options.files[0]), _ids(options)
+    passport = Passport.load(options.files[0])
+    ids = _ids(options)
     if ids and len(ids) != len(passport.ids):
         raise SpaceError(
             f"{options.ids}: expected {len(passport.ids):,} ids, one per anchor, got {len(ids):,}; write them"
             " in the passport's order"
         )
     new = _space_of(options.files[1], ids or passport.ids)
-    new = new.take(new.rows(ids)).with_columns(ids=passport.ids) if ids else new
+    if ids:
+        new = new.take(new.rows(ids)).with_columns(ids=passport.ids)
     texts, _, rows = paired_anchors(passport, new)
     # The space holds only the anchors, even if the file is large.
     found = check(LatentSpace(rows, texts, name=new.name), passport)
@@ -252,7 +262,10 @@ def _checked_passport(options: argparse.Namespace) -> Report:
     marks = [
         f"{len(rows):,} of {found.n:,} rows have {MARKS[name]}." for name, rows in found.partial_marks.items()
     ]
-    alarm = [] if fine else [f"An alarm: the change is larger than --gate {options.gate} accepts."]
+    if fine:
+        alarm = []
+    else:
+        alarm = [f"An alarm: the change is larger than --gate {options.gate} accepts."]
     return replace(report, notes=[*report.notes, *marks, *alarm])
 
 
@@ -305,7 +318,8 @@ class CheckOptions:
     output="Write all rows (.csv), ranked, with the evidence for each.",
 )
 def run_check(options: argparse.Namespace) -> Report:
-    spec, task = space_spec(options.space), CheckRows(**values_of(options, CheckRows))
+    spec = space_spec(options.space)
+    task = CheckRows(**values_of(options, CheckRows))
     space = load(spec, again=True)
     trusted, trusted_spec = _trusted_rows(options.trusted)
     known = [Passport.load(file) for file in options.known]
@@ -317,7 +331,10 @@ def run_check(options: argparse.Namespace) -> Report:
     report = found.report(space.ids, check=lambda: CheckChart(**recipe, check=task).draw((space, found)))
     notes = [*report.notes]
     if options.repair:
-        again = load(space_spec(options.again), again=True) if options.again else None
+        if options.again:
+            again = load(space_spec(options.again), again=True)
+        else:
+            again = None
         whole, told = repair(space, found, again, task.random_state)
         write_space(whole, options.repair)
         notes.append(told)
@@ -391,9 +408,13 @@ def run_study(options: argparse.Namespace) -> Report:
             for kind, one in studies.items()
         ]
         return Report("\n\n".join(texts), [Table("rows", pd.DataFrame(rows))])
-    study, store = study_of(spec.kind), Store()
+    study = study_of(spec.kind)
+    store = Store()
     runs = StudyRuns(study, spec)
-    table = runs.table(store) if options.table or not runs.missing(store) else _results(options, runs)
+    if options.table or not runs.missing(store):
+        table = runs.table(store)
+    else:
+        table = _results(options, runs)
     if options.output:
         lined = options.output.suffix.lower() == ".jsonl"
         rows = table.rename_axis("run").reset_index()
@@ -403,14 +424,16 @@ def run_study(options: argparse.Namespace) -> Report:
 
 def spec_of(options: argparse.Namespace) -> StudySpec | None:
     """The study that the options name, with its settings; None if they name no study."""
-    given, kind = {}, options.name
+    given = {}
+    kind = options.name
     if options.spec:
         spec = StudySpec.from_json(read_json(options.spec, "a study"))
         if kind not in (None, spec.kind):
             raise SpaceError(
                 f"{options.spec}: expected the study {kind!r}, got {spec.kind!r}; leave the name out"
             )
-        given, kind = spec.settings, spec.kind
+        given = spec.settings
+        kind = spec.kind
     if kind is None:
         return None
     if kind not in (*STUDIES, *PLUGIN_STUDIES, *FORMER_STUDIES):
@@ -433,7 +456,10 @@ def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
         choices = {str(choice): choice for choice in known[name].choices}
         parts = [part.strip() for part in value.split(",") if part.strip()]
         several = tuple(choices.get(part, part) for part in parts)
-        values[name] = several if known[name].is_tuple else choices.get(value, value)
+        if known[name].is_tuple:
+            values[name] = several
+        else:
+            values[name] = choices.get(value, value)
     return values
 
 
@@ -456,7 +482,10 @@ def _option_in_words(option: Setting) -> str:
             "  spaces  with --spec, a study file saved in Research, Studies; default: the bundled word spaces"
         )
     choices = ", ".join(map(str, option.choices)) or "ids"
-    usual = ", ".join(map(str, option.default)) if option.is_tuple else option.default
+    if option.is_tuple:
+        usual = ", ".join(map(str, option.default))
+    else:
+        usual = option.default
     several = " (several)" if option.is_tuple else ""
     return f"  --grid {option.name}=…  {choices}{several}; default {usual or 'none'}"
 
@@ -508,7 +537,8 @@ def run_available(options: argparse.Namespace) -> Report:
             if entry.where == where
         ]
         head = ("space", "rows", "dimensions", "MB", "")
-        tables += [Table(shown=[head, *rows], title=title)] if rows else []
+        if rows:
+            tables += [Table(shown=[head, *rows], title=title)]
     table = {
         name: [getattr(entry, name) for entry in entries]
         for name in ("name", "n", "dimension", "size_bytes", "where", "description")
@@ -525,7 +555,9 @@ def file_report(options: argparse.Namespace) -> Report:
             f"{text!r:.80}: expected a vector file or a folder of them, got another space; name a file"
         )
     path = Path(specs[0].name)
-    table = parts_of(path)[0] if path.is_dir() else path
+    table = path
+    if path.is_dir():
+        table = parts_of(path)[0]
     if len(specs) == 1 and table.suffix.lower() in TABLES:
         chosen = {name: value for name, value in specs[0].options if name.endswith("_column")}
         roles = column_roles(regular_file(table), Choices(**chosen, ignore=listed(specs[0], "ignore")))
@@ -584,14 +616,17 @@ class EncodeOptions:
     more=_add_settings,
 )
 def run_encode(options: argparse.Namespace) -> Report:
-    store, spec = Store(), dataset_spec(options)
+    store = Store()
+    spec = dataset_spec(options)
     dataset = load_dataset(spec, store)
-    specs, rows = encoded(options, store, spec, dataset, encoders_of(options, dataset)), []
+    specs = encoded(options, store, spec, dataset, encoders_of(options, dataset))
+    rows = []
     for number, encoding in enumerate(specs, start=1):
         space = load(encoding, store)
         row = {"key": encoding.option("key"), "name": space.name, "n": len(space), "d": space.dimension}
         if goal := options.output:
-            goal = goal if len(specs) == 1 else goal.with_stem(f"{goal.stem}-{number}")
+            if len(specs) != 1:
+                goal = goal.with_stem(f"{goal.stem}-{number}")
             write_space(space, goal)
             row["file"] = str(goal)
         rows.append(row)
@@ -606,7 +641,9 @@ def encoded(
     if missing:
         local = spec.source in ("file", "folder", "huggingface") and expand_home(spec.name).exists()
         # Make paths absolute: the workers of a cluster may have another working directory.
-        placed = replace(spec, name=str(expand_home(spec.name).absolute())) if local else spec
+        placed = spec
+        if local:
+            placed = replace(spec, name=str(expand_home(spec.name).absolute()))
         with queue(options, len(missing)) as cluster:
             jobs = [
                 cluster.submit(
@@ -657,7 +694,8 @@ def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
     given = values_of(options, DatasetSpec)
     spec = dataset_named(options.dataset, (("config", options.config),) if options.config else ())
     spec = replace(spec, **{name: value for name, value in given.items() if value not in ("", None)})
-    column, stored = options.id_column, options.dataset.lower().endswith(".json")
+    column = options.id_column
+    stored = options.dataset.lower().endswith(".json")
     if column is None and not stored and spec.source in ("file", "folder"):
         column = columns_of(spec).ids
     return with_options(spec, id_column=column or "")

@@ -98,7 +98,8 @@ class MigrateOptions:
     ),
 )
 def run_migrate(options: argparse.Namespace) -> Report:
-    names, given = [options.old, options.new], values_of(options, Migration)
+    names = [options.old, options.new]
+    given = values_of(options, Migration)
     queries = [options.queries_old, options.queries_new]
     if any([*queries, options.qrels]) and not all(queries):
         raise SpaceError(
@@ -115,7 +116,9 @@ def run_migrate(options: argparse.Namespace) -> Report:
                 " give OLD and NEW the ids of the judgements"
             )
         given["judgements"] = read_qrels(options.qrels)
-    answers = BlindAnswers.read(options.answers) if options.answers else None
+    answers = None
+    if options.answers:
+        answers = BlindAnswers.read(options.answers)
     if not options.curve:
         given["sizes"] = ()
     task = Migration(**given)

@@ -79,7 +79,9 @@ class _Parser(argparse.ArgumentParser):
     called: argparse.ArgumentParser | None = None
 
     def error(self, message: str) -> NoReturn:
-        message, near, prog = message.removeprefix("argument "), "", self.prog
+        message = message.removeprefix("argument ")
+        near = ""
+        prog = self.prog
         if wrong := re.match(r"command: invalid choice: '(.*?)'", message):
             message = f"{wrong[1]!r:.80}: expected one of {', '.join(COMMANDS)}"
             near = did_you_mean(wrong[1], COMMANDS)
@@ -89,7 +91,8 @@ class _Parser(argparse.ArgumentParser):
                 for flag, action in self.called._option_string_actions.items()
                 if action.help != argparse.SUPPRESS
             ]
-            near, prog = similar_option(wrong[1], flags), self.called.prog
+            near = similar_option(wrong[1], flags)
+            prog = self.called.prog
         elif wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)$", message):
             near = did_you_mean(wrong[1], re.findall(r"[\w.-]+", wrong[2]))
         raise SpaceError(f"{message}{near or ';' * (not message.endswith('?'))} see {prog} --help")

@@ -182,9 +182,11 @@ class Command:
 
     def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:
         parser.description = f"{parser.description} {self.about}".strip()
-        output, suffixes = self.output, {**self.suffixes}
+        output = self.output
+        suffixes = {**self.suffixes}
         if not output and {Printed, Results} & {*self.kinds}:
-            output, suffixes["output"] = f"Also write the report ({', '.join(REPORT_FILES)}).", REPORT_FILES
+            output = f"Also write the report ({', '.join(REPORT_FILES)})."
+            suffixes["output"] = REPORT_FILES
         if output:
             parser.add_argument("-o", "--output", type=_path_or_address, metavar="FILE", help=output)
         add(parser, *self.kinds)
@@ -211,14 +213,17 @@ def add(parser: argparse.ArgumentParser, *kinds: type) -> None:
                 add(parser, one.kind)
             if not one.help or flag(one.option) in parser._option_string_actions:
                 continue
-            usual, shown = one.start(), {"help": help_text(one), "metavar": one.metavar or None}
+            usual = one.start()
+            shown = {"help": help_text(one), "metavar": one.metavar or None}
             plain = {"type": Path if one.kind is Path else str}
             if one.nargs == "append":
                 shown |= plain | {"action": "append", "required": usual is UNSET, "default": []}
             elif usual is UNSET:
                 shown |= plain | {"nargs": one.nargs or None, "choices": tuple(one.choices) or None}
             elif one.kind is bool:
-                action = argparse.BooleanOptionalAction if usual else "store_true"
+                action = "store_true"
+                if usual:
+                    action = argparse.BooleanOptionalAction
                 shown = {"help": shown["help"], "default": usual, "action": action}
             else:
                 name_of_value = one.metavar or {int: "N", float: "X"}.get(one.number, "NAME")
@@ -236,14 +241,23 @@ def _path_or_address(text: str) -> Path | str:
 
 
 def flag(name: str) -> str:
-    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+    if len(name) == 1:
+        return f"-{name}"
+    return f"--{name.replace('_', '-')}"
 
 
 def help_text(one: Setting) -> str:
     """The help text of a setting, with its choices and its default."""
-    usual = "depends on the data" if callable(one.usual) else one.default if one.several else one.start()
-    usual = ",".join(map(str, usual)) if isinstance(usual, tuple) else usual
-    parts, listed = [one.help.rstrip(".") or one.label], []
+    if callable(one.usual):
+        usual = "depends on the data"
+    elif one.several:
+        usual = one.default
+    else:
+        usual = one.start()
+    if isinstance(usual, tuple):
+        usual = ",".join(map(str, usual))
+    parts = [one.help.rstrip(".") or one.label]
+    listed = []
     for name, choice in one.choices.items():
         told = isinstance(choice, Named) and choice.help and len(", ".join(map(str, one.choices))) < 80
         listed.append(f"{name} ({choice.help})" if told else str(name))
@@ -258,7 +272,10 @@ def _read(one: Setting, text: str) -> Any:
     """Convert a text from the command line into the value of a setting. If it is invalid, raise an error, to
     which argparse adds the option's name."""
     try:
-        value = Path(text) if one.kind is Path else one.read(text)
+        if one.kind is Path:
+            value = Path(text)
+        else:
+            value = one.read(text)
         one.check(value)
     except SpaceError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix(f"{one.name}: ")) from None
@@ -330,8 +347,10 @@ class Inputs:
     def results(self, tasks: Sequence[Task[Result]]) -> list[Result]:
         """The results of tasks on these spaces. Results in the store are read. Missing ones are computed: in
         this process if that is quick, otherwise by jobs that run in parallel."""
-        options, spaces = self.options, self.spaces
-        store, known = Store(), {task.key(spaces): task for task in tasks}
+        options = self.options
+        spaces = self.spaces
+        store = Store()
+        known = {task.key(spaces): task for task in tasks}
         results = {key: task.read(entry) for key, task in known.items() if (entry := store.get(key))}
         missing = {key: task for key, task in known.items() if key not in results}
         seconds = sum(task.seconds(spaces) for task in missing.values())
@@ -364,7 +383,8 @@ class Inputs:
 
     def noted(self, report: Report) -> Report:
         """Return the report with notes that say which numbers come from a sample of the rows."""
-        facts, notes = {**report.facts, "sample": self.notes}, [*report.notes, *self.notes]
+        facts = {**report.facts, "sample": self.notes}
+        notes = [*report.notes, *self.notes]
         return replace(report, facts=facts, notes=notes)
 
 
@@ -374,7 +394,8 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> Inputs:
 
     Raises the errors of `read_links` and `loaded_spaces`.
     """
-    links, specs = getattr(options, "links", None), list(map(space_spec, names))
+    links = getattr(options, "links", None)
+    specs = list(map(space_spec, names))
     if links:
         if options.pair_by_row or len(specs) == 1:
             raise SpaceError("--links: expected two spaces without --pair-by-row; leave one option out")
@@ -472,7 +493,9 @@ def _ids_in(path: Path) -> list[str] | None:
     `relcore.linking.link.is_links`)."""
     from relcore.linking.link import is_links
 
-    return None if is_links(path) else read_lines(path, "one id per line")
+    if is_links(path):
+        return None
+    return read_lines(path, "one id per line")
 
 
 def suspects_of(options: argparse.Namespace) -> list[str]:
@@ -483,7 +506,11 @@ def suspects_of(options: argparse.Namespace) -> list[str]:
         return []
     from relcore.linking.link import read_links
 
-    pairs, kinds = read_links(path) if _ids_in(path) is None else ((), ())
+    if _ids_in(path) is None:
+        pairs, kinds = read_links(path)
+    else:
+        pairs = ()
+        kinds = ()
     marked = zip(pairs, kinds, strict=True)
     return [source for (source, target), kind in marked if kind == "suspect" and source == target]
 
@@ -525,7 +552,9 @@ def _text(report: Report, kind: str, written: str = "") -> str:
         record = report.record(**({"output": written} if written else {}))
         return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     if kind in ("csv", "jsonl") and rows is not None:
-        return json_lines(rows) if kind == "jsonl" else delimited_text(rows)
+        if kind == "jsonl":
+            return json_lines(rows)
+        return delimited_text(rows)
     if kind == "markdown":
         return report.markdown()
     return "\n".join(filter(None, [report.text(), written])) + "\n"
@@ -627,8 +656,12 @@ def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
     shares = (status.done / status.total if status.total else 0.0 for _, status in known if not status.ended)
     ended = sum(status.ended for _, status in known)
     job, status = next(((job, status) for job, status in known if status.state == "running"), known[0])
-    left = f" · {status.time_left}" if status.time_left else ""
-    number = f"{ended + 1} of {len(jobs)} · " if len(jobs) > 1 and ended < len(jobs) else ""
+    left = ""
+    if status.time_left:
+        left = f" · {status.time_left}"
+    number = ""
+    if len(jobs) > 1 and ended < len(jobs):
+        number = f"{ended + 1} of {len(jobs)} · "
     return ended + sum(shares), len(jobs), f"{number}{status.message or job.title}{left}"
 
 
@@ -655,7 +688,9 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
             "--recipe: expected spaces that a figure can load, got folders of shards; leave --recipe out"
         )
     if getattr(options, "pair_by_row", False) or getattr(options, "links", None):
-        option = "--pair-by-row" if options.pair_by_row else "--links"
+        option = "--links"
+        if options.pair_by_row:
+            option = "--pair-by-row"
         raise SpaceError(
             f"{option}: expected spaces in single files, got folders of shards, which are paired by id; write"
             " the same ids into both folders, or none: then row numbers are the ids"

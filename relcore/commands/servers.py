@@ -69,15 +69,20 @@ def run_app(options: argparse.Namespace) -> None:
     shared = options.share or access.is_shared()
     os.environ.pop(access.ENVIRONMENT, None)  # this command decides which files everybody may read
     specs = [records.to_json(spec) for spec in specs_of_names(options.spaces, options)]
-    settings = [f"--server.port={options.port}"] if options.port else []
-    settings += ["--server.headless=true"] if options.no_browser else []
+    settings = []
+    if options.port:
+        settings = [f"--server.port={options.port}"]
+    if options.no_browser:
+        settings += ["--server.headless=true"]
     environment = {**os.environ, access.OPENED: json.dumps(specs)}
     if shared:
         settings += ["--server.address=0.0.0.0", "--server.allowedHosts=*"]
         environment[access.ENVIRONMENT] = "1"
         data = os.environ.get(access.DATA)
         reads = f"the files named in this command{f' and the folder {data}' if data else ''}"
-        who = "can reach this port" if options.no_token else "has the link below"
+        who = "has the link below"
+        if options.no_token:
+            who = "can reach this port"
         print(
             f"This app is shared: everybody who {who} can use it, and its computing time. It reads only"
             f" uploads and {reads}.",
@@ -86,7 +91,10 @@ def run_app(options: argparse.Namespace) -> None:
     if options.no_token:
         environment[access.NO_TOKEN] = "1"
     package = Path(__file__).parents[1]  # a wheel contains the app; in a checkout it is beside relcore
-    root = package / "_app" if (package / "_app").is_dir() else package.parent
+    if (package / "_app").is_dir():
+        root = package / "_app"
+    else:
+        root = package.parent
     place = root / "app"
     start = [str(place / "server" / "launch.py"), "run", str(place / "serve.py")]
     command = [sys.executable, "-P", *start, *settings]
@@ -113,16 +121,21 @@ def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
     from relcore.sharded.operations import sample_job, sample_spec, too_large
     from relcore.sharded.space import ShardedSpace
 
-    index, asked = parse_place(name), options.shards or is_address(name)
+    index = parse_place(name)
+    asked = options.shards or is_address(name)
     folder = is_address(name) or os.path.isdir(access.expand_home(name))
     if not folder or (index is not None and index.where != name):
         return []
     if not asked and find_spec("fsspec") is None:  # without fsspec, a folder counts as one of checkpoints
         return []
-    space = ShardedSpace.open(name) if asked else too_large(name)
+    if asked:
+        space = ShardedSpace.open(name)
+    else:
+        space = too_large(name)
     if space is None:
         return []
-    spec, store = sample_spec(space, options.sample), Store()
+    spec = sample_spec(space, options.sample)
+    store = Store()
     if not store.has(key := spec.option("key")):
         with Bar(options) as bar, Context(key, store, bar.event).sending() as context:
             sample_job(context, place=space.place, n_rows=options.sample)
@@ -151,7 +164,9 @@ TOOLS: dict[str, dict[str, str]] = {
 }
 _OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # options that only the server sets
 _CHILD = "import sys; from relcore.commands.servers import answer; sys.exit(answer(sys.argv[1:]))"
-_MOST_ITEMS, _MOST_TEXTS = 100, 10  # maximum numbers of rows and of ids in an answer to an agent
+# maximum numbers of rows and of ids in an answer to an agent
+_MOST_ITEMS = 100
+_MOST_TEXTS = 10
 _LIMITS = (
     f"this server reads only the data folder ({access.DATA}) and the places it was started with; start it"
     " with this place, as relscope mcp PLACE"
@@ -214,7 +229,10 @@ def run_mcp(options: argparse.Namespace) -> None:
         told = [line.removeprefix("relscope: ") for line in err.strip().splitlines()]
         answered = code in (0, 1) and bool(out)
         record = short_record(out) if answered else None
-        texts = [json.dumps(record, indent=2, ensure_ascii=False), *told] if answered else told[-1:]
+        if answered:
+            texts = [json.dumps(record, indent=2, ensure_ascii=False), *told]
+        else:
+            texts = told[-1:]
         content = [types.TextContent(text=text) for text in texts]
         return types.CallToolResult(content=content, structured_content=record, is_error=not answered)
 
@@ -338,10 +356,14 @@ def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
     if unknown := [one for one in given if one not in known]:
         near = did_you_mean(unknown[0], known)
         raise SpaceError(f"{name}: expected arguments among {', '.join(known)}, got {quote(unknown)}{near}")
-    options, places = ["--json"], []
+    options = ["--json"]
+    places = []
     fixed = TOOLS[name]
     for action in _parser(name)._actions:
-        value = fixed[action.dest] if action.dest in fixed else given.get(action.dest)
+        if action.dest in fixed:
+            value = fixed[action.dest]
+        else:
+            value = given.get(action.dest)
         if value is None or (action.dest not in fixed and action is not known[action.dest]):
             continue
         values = [_text(action, one) for one in (value if isinstance(value, list) else [value])]
@@ -349,7 +371,10 @@ def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
             if not isinstance(value, bool):
                 raise SpaceError(f"{action.dest}: expected true or false, got {value!r:.80}")
             no = [flag for flag in action.option_strings if flag.startswith("--no-")]
-            options += action.option_strings[:1] if value else no[:1]
+            if value:
+                options += action.option_strings[:1]
+            else:
+                options += no[:1]
         elif action.option_strings:
             options.append(f"{action.option_strings[0]}={','.join(values)}")
         else:
@@ -370,7 +395,8 @@ def _text(action: argparse.Action, value: Any) -> str:
 def short_record(text: str) -> dict[str, Any]:
     """Shorten the JSON report of a command for an agent. Lists are cut after 100 rows or 10 ids and moved to
     the end, and `left_out` has the number of missing entries of each."""
-    record, left_out = json.loads(text), {}
+    record = json.loads(text)
+    left_out = {}
     for name, value in list(record.items()):
         texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
         most = _MOST_TEXTS if texts else _MOST_ITEMS

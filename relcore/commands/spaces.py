@@ -108,7 +108,8 @@ def run_audit(options: argparse.Namespace) -> Report:
     if options.pair_list:
         anchors, partners = zip(*known_pairs(options.pair_list, "--pair-list"), strict=True)
     else:
-        anchors, partners = anchors_of(options, match(*inputs.spaces).source), ()
+        anchors = anchors_of(options, match(*inputs.spaces).source)
+        partners = ()
     task = PairAudit(**values_of(options, PairAudit) | {"anchors": anchors, "partners": partners})
     outcome = inputs.result(task)
     if options.output:
@@ -172,10 +173,15 @@ class _PrintThresholds(argparse.Action):
     ),
 )
 def run_drift(options: argparse.Namespace) -> Report:
-    thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()
-    task, gate = DriftCheck(**values_of(options, DriftCheck)), GATES[options.gate]
+    if options.thresholds:
+        thresholds = read_thresholds(options.thresholds)
+    else:
+        thresholds = Thresholds()
+    task = DriftCheck(**values_of(options, DriftCheck))
+    gate = GATES[options.gate]
     inputs = spaces_of(options, (options.old, options.new))
-    drift, (old, new) = inputs.result(task), inputs.specs
+    drift = inputs.result(task)
+    (old, new) = inputs.specs
     charts = inputs.chart("drift", drift, old=old, new=new, drift=task, thresholds=thresholds)
     return drift_report(drift, drift.judged(thresholds), gate, charts)
 
@@ -196,8 +202,12 @@ def run_invert(options: argparse.Namespace) -> Report:
     inversion = invert_pair(pair, anchors, spec)
     source, target = side_names(pair, spec.route)
     if options.output:  # the recovered rows are in the target's coordinates
-        labels = None if pair.source.labels is None else pair.source.labels[inversion.rows]
-        ids, name = pair.ids[inversion.rows], f"{source}, recovered"
+        if pair.source.labels is None:
+            labels = None
+        else:
+            labels = pair.source.labels[inversion.rows]
+        ids = pair.ids[inversion.rows]
+        name = f"{source}, recovered"
         write_space(LatentSpace(inversion.recovered, ids, name=name, labels=labels), options.output)
     recipe = RecoveryErrors(**pair_settings(inputs.specs, pair, anchors), inversion=inversion.spec)
     charts = {"inversion-errors": partial(recipe.draw, inversion)}
@@ -229,20 +239,25 @@ class LinkOptions:
     more=lambda parser: parser.set_defaults(anchors=None),  # the default depends on the number of rows
 )
 def run_link(options: argparse.Namespace) -> Report:
-    n_seeds, pairs = options.seeds if options.hide else 0, ()
+    n_seeds = options.seeds if options.hide else 0
+    pairs = ()
     if options.pairs is not None and is_number("--pairs", options.pairs):
         n_seeds = int(options.pairs)
     elif options.pairs == "none":
         n_seeds = 0
     elif options.pairs is not None:
-        n_seeds, pairs = 0, known_pairs(expand_home(options.pairs), "--pairs")
+        n_seeds = 0
+        pairs = known_pairs(expand_home(options.pairs), "--pairs")
     sides = tuple(zip(*pairs, strict=True))  # ids of the known pairs, which samples of shards must contain
     inputs = samples(options, (options.source, options.target), sides)
     spec = _links_spec(options, n_seeds, pairs, *inputs.spaces)
-    outcome, (source, target) = inputs.result(spec), inputs.specs
+    outcome = inputs.result(spec)
+    (source, target) = inputs.specs
     if options.output:
         write_links(options.output, links_table(outcome.result))
-    figure = "bootstrap-scores" if outcome.scores else "bootstrap"
+    figure = "bootstrap"
+    if outcome.scores:
+        figure = "bootstrap-scores"
     chart = inputs.chart(figure, outcome, source=source, target=target, bootstrap=spec)
     return inputs.noted(outcome.report(**chart))
 
@@ -250,7 +265,8 @@ def run_link(options: argparse.Namespace) -> Report:
 def _links_spec(
     options: argparse.Namespace, n_seeds: int, pairs: Pairs, source: LatentSpace, target: LatentSpace
 ) -> BootstrapSpec:
-    n_shared, hide = len(shared_ids((source, target))), options.hide
+    n_shared = len(shared_ids((source, target)))
+    hide = options.hide
     few = f"{source.name!r} and {target.name!r}, which share {n_shared} ids, fewer than {FEWEST_SHARED}"
     if hide and n_shared < FEWEST_SHARED:
         raise SpaceError(f"--hide: expected spaces with ids in common, got {few}; leave --hide out")
@@ -259,11 +275,17 @@ def _links_spec(
             f"--pairs: expected a file of known pairs or none, got {n_seeds}, a number of pairs to draw; name"
             " a file, or add --hide if the spaces share ids"
         )
-    n = n_shared if hide else min(len(source), len(target), options.rows or len(source))
+    if hide:
+        n = n_shared
+    else:
+        n = min(len(source), len(target), options.rows or len(source))
     given = values_of(options, BootstrapSpec) | {"n_seeds": n_seeds, "pairs": pairs, "hide": hide}
     if options.anchors is None:
         usual = settings_of(BootstrapSpec)["n_anchors"].start()
-        given["n_anchors"] = usual if n >= usual else max(n // 2, len(pairs), n_seeds, 1)
+        if n >= usual:
+            given["n_anchors"] = usual
+        else:
+            given["n_anchors"] = max(n // 2, len(pairs), n_seeds, 1)
     if options.method == "paper":
         if not (n_seeds or pairs):
             raise SpaceError(
@@ -303,7 +325,8 @@ class StitchOptions:
 )
 def run_stitch(options: argparse.Namespace) -> Report:
     inputs = samples(options, options.spaces)
-    specs, spaces = inputs.specs, inputs.spaces
+    specs = inputs.specs
+    spaces = inputs.spaces
     spec = _stitch_spec(options, specs, spaces, share_rows(spaces, options.order))
     need_one_of("--metric", options.metric, ("accuracy", "f1", *(("mae",) if spec.order else ())))
     digests = [space.digest for space in spaces]
@@ -317,17 +340,28 @@ def _stitch_spec(
         record = read_json(options.spec, "the settings of a stitching")
         return records.from_json(StitchSpec, record, str(options.spec))
     given = options.test_fraction is not None
-    test_ids = () if given else held_out_ids(specs, spaces, shared.ids)
+    if given:
+        test_ids = ()
+    else:
+        test_ids = held_out_ids(specs, spaces, shared.ids)
     values = values_of(options, StitchSpec)
     values["methods"] = tuple(
         name for name in METHODS if name in options.methods
     )  # in the order in which the app lists them
-    values["test_fraction"] = options.test_fraction if given else TEST_FRACTION
+    if given:
+        values["test_fraction"] = options.test_fraction
+    else:
+        values["test_fraction"] = TEST_FRACTION
     spec = StitchSpec(**values, random_states=tuple(range(options.states)), test_ids=test_ids)
     n = len(shared.targets)
-    n_train = n - len(test_ids) if test_ids else int((1 - spec.test_fraction) * n)
+    if test_ids:
+        n_train = n - len(test_ids)
+    else:
+        n_train = int((1 - spec.test_fraction) * n)
     anchors = number_or_ids(options.anchors, min(2 * max(space.dimension for space in spaces), n_train // 2))
-    return replace(spec, n_anchors=anchors) if isinstance(anchors, int) else replace(spec, anchors=anchors)
+    if isinstance(anchors, int):
+        return replace(spec, n_anchors=anchors)
+    return replace(spec, anchors=anchors)
 
 
 VERBS = ("add", "map")
@@ -373,7 +407,8 @@ def run_universe(options: argparse.Namespace) -> Report:
         return (_add_to_universe if verb == "add" else _map_to_universe)(*given)
     need_suffix(options.output, [SUFFIX])
     specs = [spec for text in options.spaces for spec in space_specs(text)]
-    inputs, task = loaded_spaces(options, specs), UniverseSpec(**values_of(options, UniverseSpec))
+    inputs = loaded_spaces(options, specs)
+    task = UniverseSpec(**values_of(options, UniverseSpec))
     universe = inputs.result(task)
     if options.output:
         universe.save(options.output)
@@ -393,9 +428,13 @@ def _map_to_universe(options: argparse.Namespace, path: Path, space: LatentSpace
     need_suffix(options.output, [".npy", ".npz", ".safetensors", ".parquet"])
     if options.output is None:
         raise SpaceError("map: expected a file for the mapped rows, got none; name it with -o")
-    universe, source = Universe.load(path), options.name or space.name
-    rows = universe.translate(space.vectors, source, options.to) if options.to else None
-    rows = universe.map(space.vectors, source) if rows is None else rows
+    universe = Universe.load(path)
+    source = options.name or space.name
+    rows = None
+    if options.to:
+        rows = universe.translate(space.vectors, source, options.to)
+    if rows is None:
+        rows = universe.map(space.vectors, source)
     if options.output.suffix.lower() == ".npy":
         with replacing(options.output) as stream:
             np.save(stream, rows)
@@ -430,7 +469,8 @@ class ProjectOptions:
     output="The file to write (.npz, .safetensors or .parquet; of shards a new folder, or its address).",
 )
 def run_project(options: argparse.Namespace) -> Report:
-    spec, sharded = ProjectionSpec(**values_of(options, ProjectionSpec)), is_by_shard(options, options.space)
+    spec = ProjectionSpec(**values_of(options, ProjectionSpec))
+    sharded = is_by_shard(options, options.space)
     if options.whiten and options.similarity != "cosine":
         raise SpaceError(
             f"--whiten: expected the similarity 'cosine', got {options.similarity!r}; remove one of the two"
@@ -444,13 +484,18 @@ def run_project(options: argparse.Namespace) -> Report:
     ) -> Report:
         if options.save_anchors:
             write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids", bare=True))
-        how = "whitened cosine" if options.whiten else options.similarity
+        if options.whiten:
+            how = "whitened cosine"
+        else:
+            how = options.similarity
         line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
         line += ", centred" if options.center else ""
         return written(f"{line}.", notes, n=n, anchors=width, similarity=how, center=options.center)
 
     def of_shards(result: Written, passes: Mapping[str, Any], source: ShardedSpace) -> Report:
-        anchors = source.ids_of(result.anchors) if options.save_anchors else ()
+        anchors = ()
+        if options.save_anchors:
+            anchors = source.ids_of(result.anchors)
         where = f" in {counted(len(source.shards), 'shard')}"
         return report(result.n, result.width, anchors, where, passes["passes"])
 
@@ -468,7 +513,8 @@ def run_project(options: argparse.Namespace) -> Report:
     space = load(space_spec(options.space), again=True)
     anchors = shared_anchors(anchors_of(options, space), space)
     projection = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors))
-    relative, name = projection.transform(space.vectors), f"{space.name}, relative"
+    relative = projection.transform(space.vectors)
+    name = f"{space.name}, relative"
     of_space = {"name": name, "labels": space.labels, "counts": space.counts}
     write_space(LatentSpace(relative, space.ids, **of_space), options.output)
     return report(*relative.shape, anchors)
@@ -507,17 +553,24 @@ class AdaptOptions:
 def run_adapt(options: argparse.Namespace) -> Report:
     from relcore.migrate.adapters import adapt, load
 
-    adapter = None if options.adapter == COPY else load(Path(options.adapter))
+    if options.adapter == COPY:
+        adapter = None
+    else:
+        adapter = load(Path(options.adapter))
     if options.source is None and adapter is not None:
         return adapter.card.report()
     if options.target is None:
         raise SpaceError(
             "expected a source and a target, got one of them; name both, or an adapter alone to see its card"
         )
-    side = "corpus" if options.corpus else "queries"
+    side = "queries"
+    if options.corpus:
+        side = "corpus"
 
     def report(result: Any, passes: Mapping[str, Any], *sources: ShardedSpace) -> Report:
-        mapped = f"{side} mapped by {adapter.card.adapter}" if adapter else "copied"
+        mapped = "copied"
+        if adapter:
+            mapped = f"{side} mapped by {adapter.card.adapter}"
         shards = "".join(f" in {len(source.shards):,} shards" for source in sources)
         line = f"{where}: {result.n:,} rows × {result.width:,}{shards}, {mapped}."
         row = {"written": where, "n": result.n, "dimension": result.width, "side": side}
@@ -602,7 +655,8 @@ def run_figure(options: argparse.Namespace) -> Report:
     from relcore.figures.export import KINDS
 
     need_suffix(options.output, [f".{kind}" for kind in KINDS])
-    look, given = Style(**values_of(options, Style), theme=DARK if options.dark else LIGHT), {}
+    look = Style(**values_of(options, Style), theme=DARK if options.dark else LIGHT)
+    given = {}
     for text in options.file:
         name, sign, path = text.rpartition("=")
         if not sign or not expand_home(path).is_file():
@@ -640,9 +694,12 @@ def run_export(options: argparse.Namespace) -> Report:
     if len(options.spaces) > 2:
         raise SpaceError(f"export: expected one or two spaces, got {quote(options.spaces)}")
     inputs = spaces_of(options, options.spaces)
-    specs, spaces = inputs.specs, inputs.spaces
-    pair, loaded = match(spaces[0], spaces[-1]), cache(partial(load, again=True))
-    rows, n_spaces = np.arange(len(pair)), len(spaces)
+    specs = inputs.specs
+    spaces = inputs.spaces
+    pair = match(spaces[0], spaces[-1])
+    loaded = cache(partial(load, again=True))
+    rows = np.arange(len(pair))
+    n_spaces = len(spaces)
     spec = ReductionSpec(method=options.method, max_points=max(3, len(pair)))
     maps, note = reduce_pair(pane_matrices(pair, rows, (), ProjectionSpec(), "absolute")[:n_spaces], spec)
     tables = dict.fromkeys(name for spec in specs for name in TableColumns(spec).names)
@@ -652,5 +709,6 @@ def run_export(options: argparse.Namespace) -> Report:
     table = atlas_table((pair.source, pair.target)[:n_spaces], rows, maps, columns, options.k)
     with replacing(options.atlas) as stream:
         write_parquet(stream, table.schema, [table])
-    name, notes = str(options.atlas), (f"{note}.", f"Open it: {how_to_open(str(options.atlas))}")
+    name = str(options.atlas)
+    notes = (f"{note}.", f"Open it: {how_to_open(str(options.atlas))}")
     return written("", notes, file=name, rows=table.num_rows, columns=table.num_columns)

@@ -73,12 +73,16 @@ def neighbours_of(
     Neighbours are searched by cosine after centring: in the absolute spaces or, if it is given, in their
     representation `made`.
     """
-    row, k = match.source.rows([identifier]), min(k, len(match) - 1)
+    row = match.source.rows([identifier])
+    k = min(k, len(match) - 1)
     if made is None:
-        near, spaces = centred_neighbours(match, row, k), (match.source.vectors, match.target.vectors)
+        near = centred_neighbours(match, row, k)
+        spaces = (match.source.vectors, match.target.vectors)
         means = [mean_of(match.source), mean_of(match.target)]
     else:
-        near, spaces, means = [nearest_within(directions(X), row, k) for X in made], made, [None, None]
+        near = [nearest_within(directions(X), row, k) for X in made]
+        spaces = made
+        means = [None, None]
     columns: dict[str, np.ndarray] = {}
     for side, space, mean, (nearest,) in zip(("source", "target"), spaces, means, near, strict=True):
         columns[side] = match.ids[nearest]
@@ -114,7 +118,9 @@ def cells_of(
 
     @lru_cache(_MOST_READ)
     def cells(name: str) -> pd.Series:
-        spec = source if name in tables(source).names else target
+        spec = target
+        if name in tables(source).names:
+            spec = source
         return tables(spec).read(name, load(spec))
 
     return cells
@@ -132,7 +138,10 @@ def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
         raise SpaceError(f"color_by 'counts': {match.source.name!r} has no counts; colour by pivots")
     if column == "agreement":
         return _agreement(match, rows)
-    space = match.target if column == "target norm" else match.source
+    if column == "target norm":
+        space = match.target
+    else:
+        space = match.source
     return np.asarray((space.counts if column == "counts" else space.norms)[rows], dtype=np.float64)
 
 
@@ -203,7 +212,8 @@ def rows_table(
     SpaceError
         A column that is not there.
     """
-    space, ids = match.source, match.ids[rows]
+    space = match.source
+    ids = match.ids[rows]
     columns: dict[str, Any] = {"id": ids}
     if texts is not None:
         columns["text"] = texts(ids.tolist())
@@ -223,14 +233,17 @@ def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
     empty = (written.isna() | (written == "")).to_numpy()
     values = pd.to_numeric(written.mask(empty), errors="coerce").to_numpy(dtype=np.float64, copy=True)
     values[~np.isfinite(values)] = np.nan
-    return None if empty.all() or (np.isnan(values) & ~empty).any() else values
+    if empty.all() or (np.isnan(values) & ~empty).any():
+        return None
+    return values
 
 
 def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
     """Three values: the class of each row (m,), −1 for "" and for rare classes; the names of the classes; and
     a note if classes are left out because there are more than `MOST_CLASSES`."""
     counts = Counter(name for name in names if name)
-    kept, about = sorted(counts, key=lambda name: (-counts[name], name)), ""
+    kept = sorted(counts, key=lambda name: (-counts[name], name))
+    about = ""
     if len(kept) > MOST_CLASSES:
         kept = kept[: MOST_CLASSES - 1]
         about = f"the {len(kept)} most frequent of {len(counts):,} values, the rest as other"
@@ -244,7 +257,9 @@ def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
 def _on_scale(view: View, values: np.ndarray, title: str) -> View:
     scale = ColorScale.of(values, title)
     low, high = (number_text(end) for end in (scale.low, scale.high))
-    kind = ", logarithmic" if scale.logarithmic else ""
+    kind = ""
+    if scale.logarithmic:
+        kind = ", logarithmic"
     about = f"colours from {low} to {high} ({EDGES[0]}st to {EDGES[1]}th percentile{kind})"
     return View(view.rows, scale.steps(values), (), scale, values, f"{title}: {about}")
 
@@ -263,10 +278,12 @@ def agreement_rows(n: int) -> int:
 
 
 def _agreement(match: Match, rows: np.ndarray) -> np.ndarray:
-    compared, most = rows, agreement_rows(len(match))
+    compared = rows
+    most = agreement_rows(len(match))
     if len(rows) > most:
         compared = rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]
-    table, values = neighbour_agreement(match, compared), np.full(len(match), np.nan)
+    table = neighbour_agreement(match, compared)
+    values = np.full(len(match), np.nan)
     values[table.row] = table.overlap
     return values[rows]
 
@@ -411,7 +428,10 @@ def named_clusters(
     ids to texts), the groups are dense clusters of the space or, if it has none, of the space `other`.
     Without `texts`, they are regions of the map with these `coordinates` (m, 2 or 3).
     """
-    labels = space.labels[rows] if space.labels is not None else np.empty(0)
+    if space.labels is not None:
+        labels = space.labels[rows]
+    else:
+        labels = np.empty(0)
     if 2 * np.count_nonzero(labels != "") > len(labels):
         numbers, names = _class_numbers(labels)
         if len(names) <= _MOST_LABELS:
@@ -429,7 +449,9 @@ def named_clusters(
         found = (dense_clusters(one.vectors[rows]) for one in (space, other) if one is not None)
         numbers = next((numbers for numbers in found if numbers.max() >= 0), np.full(len(rows), -1))
         inside = numbers >= 0
-        names = _terms(space.ids[rows][inside], numbers[inside], texts) if inside.any() else []
+        names = []
+        if inside.any():
+            names = _terms(space.ids[rows][inside], numbers[inside], texts)
     if not names:
         return Clusters(numbers, ())
     named = np.array([*map(bool, names), False])  # the last value is for number −1: rows in no cluster
@@ -446,7 +468,8 @@ def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
     from sklearn.cluster import HDBSCAN
     from sklearn.decomposition import PCA
 
-    numbers, rng = np.full(len(vectors), -1), np.random.default_rng(random_state)
+    numbers = np.full(len(vectors), -1)
+    rng = np.random.default_rng(random_state)
     rows = np.sort(rng.permutation(len(vectors))[:_FITTED])
     some = unit_rows(vectors[rows], mean_row(vectors[rows]))
     width = min(_COMPONENTS, some.shape[1], len(rows) - 1)
@@ -463,8 +486,12 @@ def _regions(coordinates: np.ndarray) -> np.ndarray:
     # Not scikit-learn's k-means, which spends more time waiting for threads than computing.
     from scipy.cluster.vq import kmeans2, vq
 
-    rng, points = np.random.default_rng(0), np.asarray(coordinates, dtype=np.float64)
-    fitted = points if len(points) <= _FITTED else points[rng.choice(len(points), _FITTED, replace=False)]
+    rng = np.random.default_rng(0)
+    points = np.asarray(coordinates, dtype=np.float64)
+    if len(points) <= _FITTED:
+        fitted = points
+    else:
+        fitted = points[rng.choice(len(points), _FITTED, replace=False)]
     n_clusters = int(np.clip(round(np.sqrt(len(points)) / 10), *_CLUSTERS))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the mean of an empty cluster, which gets no name
@@ -481,7 +508,8 @@ def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]]
         counts[number].update(set(_TERM.findall(text.lower())))
     total = sum(counts, Counter())
     n_all = max(total.total(), 1)
-    names, taken = [], set()
+    names = []
+    taken = set()
     for count in counts:
         n_own = max(count.total(), 1)
         weights = {
@@ -498,9 +526,11 @@ def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]]
 
 
 def _central_words(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray) -> list[str]:
-    vectors, names = unit_rows(space.vectors[rows], mean_of(space)), []
+    vectors = unit_rows(space.vectors[rows], mean_of(space))
+    names = []
     for number in range(numbers.max() + 1):
-        members, name = np.flatnonzero(numbers == number), ""
+        members = np.flatnonzero(numbers == number)
+        name = ""
         if len(members):
             middle = vectors[members].mean(axis=0)
             if space.counts is not None:
@@ -531,7 +561,9 @@ def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) 
 
 def filter_columns(match: Match, tables: Sequence[str] = ()) -> list[str]:
     """The columns that rows can be filtered by: labels, those of `tables`, and numbers of the pair."""
-    labels = ["labels"] if match.source.labels is not None else []
+    labels = []
+    if match.source.labels is not None:
+        labels = ["labels"]
     # Leave out the agreement, which is known only for a sample.
     numbers = [name for name in columns_of(match) if name != "agreement"]
     return [*labels, *(f"{COLUMN}{name}" for name in tables), *numbers]
@@ -542,7 +574,8 @@ def _models(match: Match) -> tuple[str, ...]:
 
 
 def _facet(match: Match, column: str, cells: Cells | None) -> Facet | None:
-    rows, title = np.arange(len(match)), column_title(column, _models(match))
+    rows = np.arange(len(match))
+    title = column_title(column, _models(match))
     if column == "labels":
         if match.source.labels is None:
             raise SpaceError(f"filter: expected labels in {match.source.name!r}, got none; clear the filter")
@@ -552,10 +585,14 @@ def _facet(match: Match, column: str, cells: Cells | None) -> Facet | None:
     else:
         content = values_of(match, column, rows)
     if isinstance(content, np.ndarray):
-        scale, known = ColorScale.of(content, title), np.isfinite(content)
+        scale = ColorScale.of(content, title)
+        known = np.isfinite(content)
         if scale.low == scale.high:
             return None
-        spaced = np.geomspace if scale.logarithmic else np.linspace
+        if scale.logarithmic:
+            spaced = np.geomspace
+        else:
+            spaced = np.linspace
         edges = spaced(scale.low, scale.high, BINS + 1)
         codes = np.clip(np.searchsorted(edges, content, side="right") - 1, 0, BINS - 1)
         return Facet(
@@ -640,10 +677,8 @@ class TextIndex:
     def __init__(self, texts: Sequence[str]) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        self._n, self._words = (
-            len(texts),
-            TfidfVectorizer(sublinear_tf=True, dtype=np.float32),
-        )
+        self._n = len(texts)
+        self._words = TfidfVectorizer(sublinear_tf=True, dtype=np.float32)
         try:
             self._matrix = self._words.fit_transform(texts)
         except ValueError:  # no text has a word that counts
@@ -671,7 +706,10 @@ def words_row(space: LatentSpace, query: str) -> np.ndarray | None:
     if not len(rows):
         return None
     counts = space.counts
-    weights = None if counts is None else _SIF / (_SIF + counts[rows] / counts.sum())
+    if counts is None:
+        weights = None
+    else:
+        weights = _SIF / (_SIF + counts[rows] / counts.sum())
     return _mean_direction(space, rows, weights)
 
 
@@ -722,21 +760,24 @@ def rank_rows(
     >>> bool("king" in pair.ids[rows])
     True
     """
-    spaces, descriptions = (pair.source, pair.target), list(how)
+    spaces = (pair.source, pair.target)
+    descriptions = list(how)
     for space, query in zip(spaces, queries, strict=True):
         if query is not None and query.shape != (space.dimension,):
             raise SpaceError(
                 f"{space.name}: expected a vector of {space.dimension} numbers, got {len(query)}"
             )
     known = [side for side in (0, 1) if queries[side] is not None]
-    by_space, lists = [None, None], []
+    by_space = [None, None]
+    lists = []
     if not known:
         if words is None or not np.any(words > 0):
             raise SpaceError(
                 "No text has a word of this query, and no model here can encode the query. Try other words."
             )
         best = np.argsort(-words, kind="stable")[:_FEEDBACK]
-        best, lists = best[words[best] > 0], [words]
+        best = best[words[best] > 0]
+        lists = [words]
         stand_in = f"the mean of the {counted(len(best), 'row')} whose texts fit best"
         by_space = [_similarities(space, _mean_direction(space, best)) for space in spaces]
         descriptions = [stand_in, stand_in]

@@ -110,14 +110,20 @@ class LiveRows:
         random_state: int = 0,
         directions_of: DirectionsOf = Directions.of,
     ) -> None:
-        self.pair, self.rows, self.where = pair, rows, device_of()
+        self.pair = pair
+        self.rows = rows
+        self.where = device_of()
         self.spaces = pair.spaces
         known = [directions_of(space, rows, center, random_state) for space in self.spaces]
         self.origins = [one.mean if center else None for one in known]
         self.moments = [one.moments for one in known]
-        self.center, self._few = center, [one.few for one in known]
+        self.center = center
+        self._few = [one.few for one in known]
         self.drawn_rows = self.subset(rows)
-        self.onto = None if reference is None else self._products(self.drawn[0], reference)
+        if reference is None:
+            self.onto = None
+        else:
+            self.onto = self._products(self.drawn[0], reference)
 
     def anchor(self, side: int, row: int) -> np.ndarray:
         """The unit row (d,) of an anchor in one space, float64."""
@@ -151,7 +157,11 @@ class LiveRows:
         """The class number of each row, (n,), −1 for rows without a class. None without labels, with a single
         class, or if each row has a class of its own."""
         labels = class_labels(self.pair)
-        names, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
+        if labels is None:
+            names = None
+            codes = None
+        else:
+            names, codes = np.unique(labels, return_inverse=True)
         if names is None or not 1 < np.count_nonzero(names != "") < np.count_nonzero(labels != ""):
             return None
         return np.where(labels == "", -1, codes)
@@ -163,8 +173,12 @@ class LiveRows:
 
     def units(self, side: int, some: RowSubset) -> Array:
         """The unit rows (r, d) of a subset of a space. They stay on the device for all sessions."""
-        space, origin = self.spaces[side], self.origins[side]
-        n = len(space) if some.numbers is None else len(some.numbers)
+        space = self.spaces[side]
+        origin = self.origins[side]
+        if some.numbers is None:
+            n = len(space)
+        else:
+            n = len(some.numbers)
         if isinstance(self.where, NumpyDevice):
             if self._few[side] is not None and some.digest == self.drawn_rows.digest:
                 return self._few[side]
@@ -187,12 +201,16 @@ class AnchorColumns:
     scatter M (d, d) of its unit rows. If an anchor moves, only its column is computed again."""
 
     def __init__(self, held: LiveRows, side: int) -> None:
-        self.held, self.side = held, side
+        self.held = held
+        self.side = side
         d = held.spaces[side].dimension
-        self.basis, self.moved, self.scatter = np.empty((d, 0)), np.empty((d, 0)), np.empty((0, 0))
+        self.basis = np.empty((d, 0))
+        self.moved = np.empty((d, 0))
+        self.scatter = np.empty((0, 0))
 
     def resize(self, k: int) -> None:
-        keep, grown = min(k, self.basis.shape[1]), max(0, k - self.basis.shape[1])
+        keep = min(k, self.basis.shape[1])
+        grown = max(0, k - self.basis.shape[1])
         self.basis, self.moved = (
             np.pad(one[:, :keep], ((0, 0), (0, grown))) for one in (self.basis, self.moved)
         )
@@ -232,10 +250,17 @@ class LiveComparison:
         forms: Sequence[str] = ("relative",),
         shown: np.ndarray | None = None,
     ) -> None:
-        projection, reduction = projection or ProjectionSpec(), reduction or ReductionSpec(fit="first")
-        self.held, self.projection, self.reduction, self.forms = held, projection, reduction, tuple(forms)
+        projection = projection or ProjectionSpec()
+        reduction = reduction or ReductionSpec(fit="first")
+        self.held = held
+        self.projection = projection
+        self.reduction = reduction
+        self.forms = tuple(forms)
         self.where = held.where.clone_for_thread()
-        self.shown_subset = held.drawn_rows if shown is None else held.subset(shown)
+        if shown is None:
+            self.shown_subset = held.drawn_rows
+        else:
+            self.shown_subset = held.subset(shown)
         self.sides = [AnchorColumns(held, side) for side in range(len(held.spaces))]
         self.anchors: list[int] = []
         self._axes: dict[tuple[str, int], np.ndarray] = {}
@@ -271,7 +296,10 @@ class LiveComparison:
         for form in self.forms:
             both = zip(self.shown, self._weights(form), strict=True)
             pictures = [np.array(self.where.get(self._drawn(units, *weights))) for units, weights in both]
-            found[form] = pictures if form == TWO else align_maps(pictures, self.reduction)
+            if form == TWO:
+                found[form] = pictures
+            else:
+                found[form] = align_maps(pictures, self.reduction)
         return found
 
     def frame(self, chosen: np.ndarray | None = None, row: int | None = None, k: int = N_NEAR) -> LiveFrame:
@@ -281,13 +309,17 @@ class LiveComparison:
 
         If `row` is given, its k nearest rows among these are found, by cosine in each space.
         """
-        where, numbers = self.where, None
+        where = self.where
+        numbers = None
         if chosen is not None:
             if self._edges is None:
                 self.frame()
             numbers = where.put(np.concatenate([chosen, self._edges]))
         shown = self.shown
-        m = len(shown[0]) if chosen is None else len(chosen)
+        if chosen is None:
+            m = len(shown[0])
+        else:
+            m = len(chosen)
         n_near = 0 if row is None else min(k, m)
         sides = range(len(self.sides))
         asked = [[] if row is None else [self.held.anchor(side, row)[:, None]] for side in sides]
@@ -299,12 +331,18 @@ class LiveComparison:
             columns = [*(both[side][0] for both in weights if both), *asked[side]]
             if columns:
                 made = where.put(np.hstack(columns).T.astype(np.float32))
-                rows = units if numbers is None else units[numbers]
+                if numbers is None:
+                    rows = units
+                else:
+                    rows = units[numbers]
                 with where.exact():
                     axes = where.product(made, rows.T, f"axes {side}")
                 if n_near:
                     found = where.largest(axes[-1, :m], n_near)
-                    near[side] = found if chosen is None else chosen[found]
+                    if chosen is None:
+                        near[side] = found
+                    else:
+                        near[side] = chosen[found]
             drawn.append([axes[2 * i : 2 * i + 2] for i, both in enumerate(weights) if both])
         if self.reduction.align:
             turned = ([where.put(picture.T) for picture in both] for both in self.maps().values())
@@ -313,7 +351,10 @@ class LiveComparison:
         in_order = [one for both in zip(*drawn, strict=True) for one in both]
         if chosen is None:
             ends = [where.get(end) for one in in_order for end in (one.argmin(1), one.argmax(1))]
-            self._edges = np.unique(np.concatenate(ends)) if ends else np.empty(0, np.intp)
+            if ends:
+                self._edges = np.unique(np.concatenate(ends))
+            else:
+                self._edges = np.empty(0, np.intp)
         return LiveFrame([where.full_range(one, m).tobytes() for one in in_order], near)
 
     def _drawn(self, units: Array, weights: np.ndarray, offset: np.ndarray) -> Array:
@@ -360,7 +401,8 @@ class LiveComparison:
             return found
         (first, offset), *others = found
         turn = _nearest_turn(first.T @ onto)
-        first, turns = first @ turn, [turn] * len(others)
+        first = first @ turn
+        turns = [turn] * len(others)
         if self.reduction.fit != "first" and not self.reduction.align:
             crossed = zip(others, self.held.cross_moments, strict=True)
             turns = [_nearest_turn(other.T @ products @ first) for (other, _), products in crossed]
@@ -387,12 +429,19 @@ class LiveComparison:
         if len(self.anchors) == 1:  # all relative rows are ±1, so their distances have ties
             return LiveScores(np.nan, np.nan, self._cka(Split.held_out(ids, np.array(self.anchors)).untested))
         split = Split.held_out(ids, np.array(self.anchors))
-        queries, left_out = split.queries(n_queries), split.untested
-        ways = [(0, 1), (1, 0)] if convention == "mutual" else [(0, 1)]
+        queries = split.queries(n_queries)
+        left_out = split.untested
+        if convention == "mutual":
+            ways = [(0, 1), (1, 0)]
+        else:
+            ways = [(0, 1)]
         found = [self._ranks(*way, queries, left_out, k, overtaken) for way in ways]
         ranks = [rank for rank, _ in found]
         reciprocal = np.mean([np.where(rank <= k, 1 / rank, 0.0) for rank in ranks], axis=0)
-        top1 = float(np.mean(ranks[0] == 1)) if convention == "paper" else np.nan
+        if convention == "paper":
+            top1 = float(np.mean(ranks[0] == 1))
+        else:
+            top1 = np.nan
         classes = self._classes_won(queries, [near for _, near in found])
         return LiveScores(top1, float(reciprocal.mean()), self._cka(left_out), classes)
 
@@ -417,7 +466,8 @@ class LiveComparison:
         """For each query, the rank (q,) of its own row in the other space, among the rows that are not left
         out; 1 is the nearest. The second value is the k nearest labelled rows, without the query's own row,
         (q, k); None without classes."""
-        where, every = self.where, self.held.all_units
+        where = self.where
+        every = self.held.all_units
         turns, mixed = self._turns(one, other)
         with where.exact():
             numbers = where.put(queries)
@@ -425,7 +475,9 @@ class LiveComparison:
             asked = where.product(asked, where.put(mixed), "queries")
             turn = where.put(turns[1])
             own = where.row_products(asked, self._unit(every[other][numbers], turn))
-            above, labelled, near = np.zeros(len(queries), dtype=np.int64), None, None
+            above = np.zeros(len(queries), dtype=np.int64)
+            labelled = None
+            near = None
             if self.held.classes is not None:
                 labelled = self.held.classes >= 0
                 labelled[left_out] = False
@@ -463,14 +515,14 @@ class LiveComparison:
         return turns, (solved[0][2] @ solved[1][2].T).astype(np.float32)
 
     def _cka(self, left_out: np.ndarray) -> float:
-        where, numbers = self.where, self.where.put(left_out)
+        where = self.where
+        numbers = self.where.put(left_out)
         removed = [where.get(rows[numbers]).astype(np.float64) for rows in self.held.all_units]
-        squares, n = {}, len(self.held.pair) - len(left_out)
+        squares = {}
+        n = len(self.held.pair) - len(left_out)
         for pair, whole in self.held.moments_of_all.items():
-            (X, Y), n = (
-                (removed[side] - mean for side, mean in zip(pair, whole.means, strict=True)),
-                whole.n - len(left_out),
-            )
+            (X, Y) = (removed[side] - mean for side, mean in zip(pair, whole.means, strict=True))
+            n = whole.n - len(left_out)
             products = whole.products - X.T @ Y - np.outer(X.sum(axis=0), Y.sum(axis=0)) / n
             first, second = (self.sides[side].basis for side in pair)
             squares[pair] = float(np.sum((first.T @ products @ second) ** 2))
@@ -501,14 +553,16 @@ class LiveAnswers:
         it continues with the number of near rows and of placed rows as int32, the near rows of each space,
         the similarities of the watched row to the anchor as float32, and the maps as float16."""
         _, kind, anchor, place, watched, most, *more = map(int, request)
-        following, head = self.following, request[:2].tobytes()
+        following = self.following
+        head = request[:2].tobytes()
         if kind == SCORE:
             try:
                 scores = following.scores(self.k, self.convention, LIVE_QUERIES, overtaken)
             except Overtaken:
                 return b""
             return head + np.array(scores, "<f4").tobytes()
-        row, moved = int(self.shown[place]), int(self.shown[anchor])
+        row = int(self.shown[place])
+        moved = int(self.shown[anchor])
         if kind == PROBE:
             anchors = [*self.anchors, row]
         else:
@@ -516,7 +570,9 @@ class LiveAnswers:
         if len(set(anchors)) == len(anchors):  # if a dragged anchor lies on another anchor, nothing changes
             following.set_anchors(anchors)
         n = len(self.shown)
-        chosen = np.array([*sampled_places(n, most), *more]) if 0 < most < n else None
+        chosen = None
+        if 0 < most < n:
+            chosen = np.array([*sampled_places(n, most), *more])
         maps, near = following.frame(chosen, row)
         sides = range(len(following.sides))
         similar = [np.nan] * len(sides)
@@ -526,7 +582,10 @@ class LiveAnswers:
         return maps_answer(request, n if chosen is None else len(chosen), maps, near, similar)
 
 
-FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # with more anchors than FEW, moving one hardly changes a map
+# with more anchors than FEW, moving one hardly changes a map
+FEW = 16
+SPREAD = "farthest-point"
+N_SPREAD = 8
 
 
 def live_header(panes: Sequence[str], n_anchors: int, n_spaces: int = 2) -> dict[str, Any]:
@@ -583,4 +642,6 @@ def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -
 
 
 def _nearest_turn(products: np.ndarray) -> np.ndarray:
-    return Engine("cpu").rotation(products)[0] if products.any() else np.eye(len(products))
+    if products.any():
+        return Engine("cpu").rotation(products)[0]
+    return np.eye(len(products))

@@ -48,8 +48,14 @@ class ExactScores(Task[FoundScores], kind="scores", version=3):
         convention: str,
     ) -> ExactScores:
         """The task with all metrics. Settings that this representation ignores are left out."""
-        needed = () if representation == "absolute" else tuple(anchors)
-        used = projection if representation in ("relative", "whitened") else ProjectionSpec()
+        if representation == "absolute":
+            needed = ()
+        else:
+            needed = tuple(anchors)
+        if representation in ("relative", "whitened"):
+            used = projection
+        else:
+            used = ProjectionSpec()
         return cls(representation, needed, used, k, convention, tuple(metrics_of_a_pair()))
 
     @property
@@ -58,9 +64,10 @@ class ExactScores(Task[FoundScores], kind="scores", version=3):
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         n = len(spaces[0])
-        width = (
-            spaces[0].dimension if self.representation in ("absolute", "procrustes") else len(self.anchors)
-        )
+        if self.representation in ("absolute", "procrustes"):
+            width = spaces[0].dimension
+        else:
+            width = len(self.anchors)
         return n * n * width * 2 / 5e10
 
     def run(
@@ -113,8 +120,13 @@ def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> list[
         form: scores[form]["class agreement"] for form in _BY if "class agreement" in scores.get(form, {})
     }
     for form, score in list(votes.items())[:1]:
-        chance = f" (by chance, {percent(score.null.mean)})" if score.null else ""
-        where = "" if sentences else f", {_by(form, anchors)}"
+        chance = ""
+        if score.null:
+            chance = f" (by chance, {percent(score.null.mean)})"
+        if sentences:
+            where = ""
+        else:
+            where = f", {_by(form, anchors)}"
         sentences.append(
             f"The {score.k} nearest rows in the other space vote for the row's own class in"
             f" {_about(score, score)} of cases{chance}{where}."
@@ -132,7 +144,9 @@ _BY = "relative", "absolute"
 
 def _by(form: str, anchors: Sequence[str]) -> str:
     relative = f"by similarities to {counted(len(anchors), 'anchor')}"
-    return relative if form == "relative" else "in shared axes (absolute)"
+    if form == "relative":
+        return relative
+    return "in shared axes (absolute)"
 
 
 def matched_rows(
@@ -147,14 +161,17 @@ def matched_rows(
     ``shown(representation, share)`` returns the text for a share of rows whose nearest row is their own
     partner.
     """
-    row = "row" if pair.source.counts is None else "word"
+    row = "word"
+    if pair.source.counts is None:
+        row = "row"
     sentences = []
     ranks = {form: scores[form]["mrr"] for form in _BY if "mrr" in scores.get(form, {})}
     if matched := {form: score for form, score in ranks.items() if score.top1 is not None}:
         of = {form: shown(form, _about(score, score.top1)) for form, score in matched.items()}
         first, *others = matched
         guessed = isinstance(pair.ids, GuessedIds)
-        rows, n = f"{row}s", matched[first].n
+        rows = f"{row}s"
+        n = matched[first].n
         if guessed:  # confirmed pairs are few, so their share is shown with its interval
             low, high = share_interval(matched[first].top1, n)
             rows = f"{n:,} confirmed pairs (95 %: {percent(low)} to {percent(high)})"

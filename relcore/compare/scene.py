@@ -96,7 +96,8 @@ if TYPE_CHECKING:
 
     from relcore.panes.widget import PanesWidget
 
-RIGHT, LOWER = "right", "lower"
+RIGHT = "right"
+LOWER = "lower"
 BY_TWO = {TWO: "by two anchors"}
 AXES = {OWN: "own axes", "absolute": "shared axes"}  # names of the panes that show absolute spaces
 
@@ -178,9 +179,17 @@ def assemble_scene(
         for title, (pair, _) in titled.items()
         for name, coordinates in zip(names, pair, strict=True)
     )
-    source, rows = spaces[0], view.rows  # row numbers are distinct and ascending
-    ids = source.ids if len(rows) == len(source) else source.ids[rows]
-    anchor_rows = source.rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
+    # row numbers are distinct and ascending
+    source = spaces[0]
+    rows = view.rows
+    if len(rows) == len(source):
+        ids = source.ids
+    else:
+        ids = source.ids[rows]
+    if len(anchor_ids):
+        anchor_rows = source.rows(anchor_ids)
+    else:
+        anchor_rows = np.empty(0, dtype=np.int64)
     places = np.searchsorted(rows, anchor_rows)
     drawn = (places < len(rows)) & (rows[np.minimum(places, len(rows) - 1)] == anchor_rows)
     every = len(rows) == len(source)
@@ -188,10 +197,14 @@ def assemble_scene(
     notes = [f"{shown} of {', '.join(names[:-1])} and {names[-1]}"]
     notes += [f"{title}: {note}" for title, (_, note) in titled.items()]
     n = len(anchor_ids)
-    among = f", {drawn.sum():,} of them drawn" if drawn.sum() < n else ""
+    among = ""
+    if drawn.sum() < n:
+        among = f", {drawn.sum():,} of them drawn"
     caption = "; ".join([*notes, f"{counted(n, 'anchor')}{among}", *filter(None, [view.about])])
     title = view.scale.title if view.scale else ""
-    number = {"scale": view.scale, "values": view.values, "color_title": title} if view.scale else {}
+    number = {}
+    if view.scale:
+        number = {"scale": view.scale, "values": view.values, "color_title": title}
     mute = not are_readable_ids(source.ids)
     look = {"mute": mute, "columns": len(spaces), "anchor_numbers": np.flatnonzero(drawn) + 1} | number
     return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **look)
@@ -220,7 +233,8 @@ def with_look(
     """The scene with the display settings of `look`: hidden classes, filter, names, turn and, on the panes
     that have it, the second colouring. `facets` are the columns by which its rows can be filtered, including
     those of the current filter."""
-    panes, title = look.panes(len(scene.panes), scene.columns), look.second.removeprefix(COLUMN)
+    panes = look.panes(len(scene.panes), scene.columns)
+    title = look.second.removeprefix(COLUMN)
     colors = None
     if second and panes:
         scale = second.scale
@@ -264,8 +278,10 @@ def comparison_scene(
         if recipe.reduction.method == "pca" and absolute:
             reference = absolute[0][0]
         else:
-            vectors, by_pca = matched.source.vectors, replace(recipe.reduction, method="pca", align=False)
-            vectors = vectors if len(view.rows) == len(vectors) else vectors[view.rows]
+            vectors = matched.source.vectors
+            by_pca = replace(recipe.reduction, method="pca", align=False)
+            if len(view.rows) != len(vectors):
+                vectors = vectors[view.rows]
             reference = reduce_spaces([vectors], by_pca)[0]
         pairs = orient_pairs(pairs, reference, matched, recipe.reduction)
     scene = assemble_scene(matched.spaces, view, pairs, recipe.anchors)
@@ -292,7 +308,8 @@ def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
     """
     if space.counts is not None:
         return np.argsort(-np.asarray(space.counts)[view.rows], kind="stable")
-    mean, vectors = mean_of(space), space.vectors
+    mean = mean_of(space)
+    vectors = space.vectors
     _, groups = np.unique(view.categories, return_inverse=True)
     sums = np.zeros((groups.max(initial=-1) + 1, space.dimension))
     for block in row_blocks(len(view.rows)):
@@ -344,7 +361,8 @@ def figure_of(
     """
     beside = []
     if not isinstance(recipe, Mapping):
-        beside, recipe = [Path(recipe).parent], read_recipe(recipe)
+        beside = [Path(recipe).parent]
+        recipe = read_recipe(recipe)
     remedy = "give the file's folder (--data FOLDER on the command line) or its path (--file NAME=PATH)"
     places = [*map(Path, folders), *filter(None, [data_folder()])]
     return exportable(with_paths(recipe, finder([*beside, Path()], places, files, remedy)))
@@ -431,7 +449,10 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
     def _scores(self) -> dict[str, dict[str, Score]]:
         pair = load_pair(self)
         settings = {name: getattr(self, name) for name in ("k", "convention", "n_queries", "metrics")}
-        settings["labels"] = class_labels(pair) if self.class_agreement else None
+        if self.class_agreement:
+            settings["labels"] = class_labels(pair)
+        else:
+            settings["labels"] = None
         return score_forms(pair, REPRESENTATIONS, self.anchors, self.projection, **settings)
 
 
@@ -455,7 +476,9 @@ class PairMap(SpacesRecipe, figure="all-pairs"):
         if result is None:
             task = AllPairs.of(**{name: getattr(self, name) for name in ("metric", *SETTINGS)})
             result = task.run(self.loaded())
-        shown = result.grouped() if self.grouped else result
+        shown = result
+        if self.grouped:
+            shown = result.grouped()
         return chart_exportable(pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table)
 
 
@@ -530,8 +553,13 @@ def show(
     source, target = as_pair(source, target)
     pair = match(source, target, *others)
     if anchors is None or (isinstance(anchors, int | np.integer) and not isinstance(anchors, bool)):
-        n_anchors = usual_anchors(len(pair)) if anchors is None else int(anchors)
-        anchors = select_anchors(pair.source, n_anchors) if n_anchors else ()
+        if anchors is None:
+            n_anchors = usual_anchors(len(pair))
+        else:
+            n_anchors = int(anchors)
+        anchors = ()
+        if n_anchors:
+            anchors = select_anchors(pair.source, n_anchors)
     anchors = _as_tuple("anchors", anchors, "a list of ids, or a number")
     drawing, live = _drawing(pair, _view(pair, source, color_by), tuple(panes))
     return PanesWidget(pair.ids, drawing, anchors=anchors, height=height, link_zoom=link_zoom, live=live)
@@ -555,7 +583,8 @@ def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | N
         raise SpaceError(
             f"color_by: expected {len(source):,} values, one per row of the source, got {len(values):,}"
         )
-    spec, own = replace(spec, color_by=f"{COLUMN}colour"), pd.Series(values, index=source.ids)
+    spec = replace(spec, color_by=f"{COLUMN}colour")
+    own = pd.Series(values, index=source.ids)
     return with_color_column(pair, make_view(pair.source, spec), spec, lambda name: own)
 
 
@@ -570,9 +599,12 @@ def _drawing(
         return map_pair(pair, view.rows, pane, anchors, ProjectionSpec(), _MAP)
 
     widths = [space.dimension for space in pair.spaces]
-    panes, first = drawn_panes(panes, widths, _MAP), drawn_panes(["absolute"], widths, _MAP)[0]
+    panes = drawn_panes(panes, widths, _MAP)
+    first = drawn_panes(["absolute"], widths, _MAP)[0]
     absolute = picture(first, ())
-    names = named_clusters(pair.source, view.rows, absolute[0][0]) if lacks_names(view, None) else None
+    names = None
+    if lacks_names(view, None):
+        names = named_clusters(pair.source, view.rows, absolute[0][0])
     prominence = prominent_rows(pair.source, view)
 
     def draw(anchors: Sequence[str]) -> tuple[Scene, np.ndarray]:
@@ -594,7 +626,10 @@ class _Dragged:
     """
 
     def __init__(self, pair: Match, rows: np.ndarray, panes: tuple[str, ...], reference: np.ndarray) -> None:
-        self.pair, self.rows, self.panes, self.reference = pair, rows, panes, reference
+        self.pair = pair
+        self.rows = rows
+        self.panes = panes
+        self.reference = reference
         self.known: tuple[tuple[str, ...], LiveAnswers] | None = None
 
     @cached_property
@@ -609,7 +644,8 @@ class _Dragged:
         return live_header(self.panes, len(anchors), len(self.pair.spaces))
 
     def answer(self, anchors: Sequence[str], message: bytes) -> bytes:
-        request, anchors = read_request(message, len(self.rows)), tuple(anchors)
+        request = read_request(message, len(self.rows))
+        anchors = tuple(anchors)
         if request is None:
             return b""
         if self.known is None or self.known[0] != anchors:
@@ -721,7 +757,8 @@ def crowded_anchors(space: LatentSpace, around: str, n_anchors: int) -> tuple[st
 
 def with_wrong_pairs(pair: Match, anchors: tuple[str, ...], random_state: int = 0) -> Match:
     """The pair with the target rows of the anchors permuted; all other rows are unchanged."""
-    rows, points = pair.target.rows(anchors), np.array(pair.target.vectors)
+    rows = pair.target.rows(anchors)
+    points = np.array(pair.target.vectors)
     points[rows] = points[rows[derangement(len(rows), np.random.default_rng(random_state))]]
     return _with_target(pair, points)
 

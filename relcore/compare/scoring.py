@@ -106,7 +106,8 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         sampled = min(max(map(len, spaces)), BEST_ROWS)
         width = len(self.anchors) or sampled
         by_chance = PAIR_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
-        n, total = max(map(len, spaces)), sum(space.dimension for space in spaces)
+        n = max(map(len, spaces))
+        total = sum(space.dimension for space in spaces)
         products = n * total**2
         if "k" in METRICS[self.metric].needs:
             products = min(self.n_queries or n, n) * n * (total + 20 * len(spaces))
@@ -136,7 +137,9 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
             same_ids = len(space) == len(spaces[0]) and (rows >= 0).all()
             moved = same_ids and not np.array_equal(rows, np.arange(len(space)))
             ordered.append(space.take(rows) if moved else space)
-        every, names, spaces = range(len(spaces)), distinct_names(spaces), ordered
+        every = range(len(spaces))
+        names = distinct_names(spaces)
+        spaces = ordered
         pairs = list(combinations_with_replacement(every, 2))
         own = self._own(spaces)
         scores: dict[Pair, Score | None] = {}
@@ -161,7 +164,8 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
     def _own(self, spaces: Sequence[LatentSpace]) -> Callable[[LatentSpace], Any]:
         """A function that computes `Metric.own` of a space. Results for whole spaces are cached for the next
         pair."""
-        parts, whole = {}, {id(space) for space in spaces}
+        parts = {}
+        whole = {id(space) for space in spaces}
 
         def own(space: LatentSpace) -> Any:
             if id(space) in parts:
@@ -194,7 +198,8 @@ _MOST_LISTED = 30  # number of pairs in the text alternative
 
 def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
     """A heat map of the scores, with a frame around the pair of spaces that `framed` names."""
-    names, every = scores.names, range(len(scores.names))
+    names = scores.names
+    every = range(len(scores.names))
     frames = ()
     if len(framed) == 2 and set(framed) <= set(names):
         i, j = map(names.index, framed)
@@ -202,8 +207,12 @@ def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
 
     def text(i: int, j: int) -> str:
         score = scores.scores[i][j]
-        chance = f"\nchance {in_cell(score.null.mean)}" if i != j and score is not None and score.null else ""
-        return "" if score is None else in_cell(float(score)) + chance
+        chance = ""
+        if i != j and score is not None and score.null:
+            chance = f"\nchance {in_cell(score.null.mean)}"
+        if score is None:
+            return ""
+        return in_cell(float(score)) + chance
 
     cells = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, scores.describe))
     look = {"marked": tuple((i, i) for i in every), "framed": frames}
@@ -213,7 +222,9 @@ def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
         f"{names[i]} and {names[j]}: {in_cell(scores.values[i, j]) or 'none'}"
         for i, j in pairs[:_MOST_LISTED]
     )
-    more = "; and more" if len(pairs) > _MOST_LISTED else ""
+    more = ""
+    if len(pairs) > _MOST_LISTED:
+        more = "; and more"
     alt = f"Heat map of {scores.title}, {len(every)} by {len(every)} spaces. {listed}{more}."
     return Matrices((panel,), (0.0, 1.0), scores.title, alt)
 
@@ -329,14 +340,19 @@ def moved_beyond_noise(
     from scipy.special import stdtr, stdtrit  # equals `scipy.stats.t`, which takes longer to import
 
     rng = np.random.default_rng(random_state)
-    every, inside = np.arange(len(queries)), groups >= 0
+    every = np.arange(len(queries))
+    inside = groups >= 0
     some = np.sort(rng.choice(every, min(_CALIBRATED_ROWS, len(every)), replace=False))
     sizes = np.bincount(groups[inside])
 
     def means(values: np.ndarray) -> np.ndarray:
         return np.bincount(groups[inside], values[inside]) / sizes
 
-    measured, goal, z, p, drawn = means(agreement), agreement.mean(), np.full(len(sizes), -np.inf), 0.0, []
+    measured = means(agreement)
+    goal = agreement.mean()
+    z = np.full(len(sizes), -np.inf)
+    p = 0.0
+    drawn = []
     expected, half_width = np.zeros((2, len(sizes)))
     for kind, both, side in _EXPLANATIONS:
         overlap = _overlap_under_noise(
@@ -345,13 +361,17 @@ def moved_beyond_noise(
         low, high = _LEVELS
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            low, high = (middle, high) if overlap(10.0**middle, some).mean() > goal else (low, middle)
+            if overlap(10.0**middle, some).mean() > goal:
+                low = middle
+            else:
+                high = middle
         levels = (low + high) / 2 + np.linspace(-_AROUND, _AROUND, _DRAWS)
         draws = np.stack([overlap(10.0**level, every) for level in levels])
         drawn.append(draws.mean(axis=0))
         level = draws.mean(axis=1) - draws.mean()
         by_group = np.stack([means(draw) for draw in draws])
-        squares, apart = max(float(level @ level), 1e-12), float(goal - draws.mean())
+        squares = max(float(level @ level), 1e-12)
+        apart = float(goal - draws.mean())
         slope = level @ by_group / squares
         fitted = by_group.mean(axis=0) + slope * apart
         scatter = np.square(by_group - by_group.mean(axis=0) - np.outer(level, slope)).sum(0) / (_DRAWS - 2)
@@ -363,14 +383,17 @@ def moved_beyond_noise(
         error = np.sqrt(variance * (1 + 1 / _DRAWS + apart**2 / squares) + misfit)
         better = (measured - fitted) / error > z
         z = np.where(better, (measured - fitted) / error, z)
-        expected, half_width = np.where(better, fitted, expected), np.where(better, error, half_width)
+        expected = np.where(better, fitted, expected)
+        half_width = np.where(better, error, half_width)
         p = np.minimum(1, len(sizes) * stdtr(_DRAWS - 2, z))
         if np.all(p >= SIGNIFICANT):
             break
     return NoiseTest(z, p, expected, half_width * stdtrit(_DRAWS - 2, 0.975), np.mean(drawn, axis=0))
 
 
-EQUAL, BY_LENGTH, ROUNDED = "of one size", "by length", "rounded"
+EQUAL = "of one size"
+BY_LENGTH = "by length"
+ROUNDED = "rounded"
 # Rounding cannot explain two noisy copies of one space, because they would have the same error.
 _EXPLANATIONS = [
     *product((EQUAL, BY_LENGTH), (False, True), (0, 1)),
@@ -395,7 +418,10 @@ def noise_sizes(X: np.ndarray, kind: str) -> np.ndarray:
     row."""
     if kind == EQUAL:
         return np.full((len(X), 1), centred(X, mean_row(X)).std(dtype=np.float64), dtype=np.float32)
-    sizes = np.abs(X).max(axis=1) if kind == ROUNDED else lengths(X) / np.sqrt(X.shape[1])
+    if kind == ROUNDED:
+        sizes = np.abs(X).max(axis=1)
+    else:
+        sizes = lengths(X) / np.sqrt(X.shape[1])
     return np.maximum(sizes, np.finfo(np.float32).tiny)[:, None].astype(np.float32)
 
 
@@ -411,7 +437,8 @@ def _overlap_under_noise(
     """A function of (level, queries) that returns the neighbour overlap of a space and a noisy copy of it.
     With `belongs`, the variance of the noise is first removed from the space, and the function compares two
     noisy copies of the result."""
-    k, sizes = own.shape[1], noise_sizes(X, kind)
+    k = own.shape[1]
+    sizes = noise_sizes(X, kind)
 
     def near(rows: np.ndarray, level: float, which: np.ndarray) -> np.ndarray:
         moved = noisy(rows, kind, np.float32(level) * sizes, rng)
@@ -427,7 +454,9 @@ def _overlap_under_noise(
             rest = rows - rows.mean(axis=0)
             variance = np.square(rest, dtype=np.float64).sum() / max(len(rows) - 1, 1)
             noise = level**2 * float(np.square(sizes[members], dtype=np.float64).mean()) * X.shape[1]
-            kept = 1 - noise / variance if variance > 0 else 0
+            kept = 0
+            if variance > 0:
+                kept = 1 - noise / variance
             shared[members] = rows - (1 - np.sqrt(max(kept, 0))) * rest
         return jaccard_rows(near(shared, level, which), near(shared, level, which))
 
@@ -438,7 +467,8 @@ FORMS = ("absolute", "relative", "whitened")
 GROUPS = ("classes", "clusters")
 NEIGHBOURS = 50
 SIGNIFICANT = 0.05
-_EXAMPLES, _ANCHORS = 6, 3
+_EXAMPLES = 6
+_ANCHORS = 3
 
 
 @dataclass(frozen=True)
@@ -546,8 +576,12 @@ class Differences(DifferenceSettings, Task[FoundDifferences], kind="differences"
         return f"Differences, {self.representation}"
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n, absolute = len(spaces[0]), self.representation == "absolute"
-        width = spaces[0].dimension if absolute else len(self.anchors)
+        n = len(spaces[0])
+        absolute = self.representation == "absolute"
+        if absolute:
+            width = spaces[0].dimension
+        else:
+            width = len(self.anchors)
         searches = (6 * _DRAWS + 2) * min(self.n_queries, n) + 6 * _STEPS * _CALIBRATED_ROWS
         return n * searches * (width + 100) / 2e10 + 6 * (_DRAWS + _STEPS) * n * width / 1e8 + 0.3
 
@@ -582,7 +616,8 @@ class Differences(DifferenceSettings, Task[FoundDifferences], kind="differences"
             )
         renumbered = np.full(len(names) + 1, -1)  # the last place is for the number −1, no group
         renumbered[enough] = np.arange(len(enough))
-        compared, every = renumbered[compared], renumbered[numbers]
+        compared = renumbered[compared]
+        every = renumbered[numbers]
         report(1, 2, "measuring what noise would leave")
         test = moved_beyond_noise(
             vectors,
@@ -594,12 +629,15 @@ class Differences(DifferenceSettings, Task[FoundDifferences], kind="differences"
             numbers,
             self.random_state,
         )
-        expected, ids = test.by_row, pair.ids[rows[queries]]
-        groups, order = [], np.argsort(test.z, kind="stable")
+        expected = test.by_row
+        ids = pair.ids[rows[queries]]
+        groups = []
+        order = np.argsort(test.z, kind="stable")
         for number in order.tolist():
             members = np.flatnonzero(compared == number)
             lost = members[np.argsort((agreement - expected)[members], kind="stable")[:_EXAMPLES]]
-            middle, half_width = float(test.expected[number]), float(test.half_width[number])
+            middle = float(test.expected[number])
+            half_width = float(test.half_width[number])
             groups.append(
                 MovedGroup(
                     name=names[enough[number]],
@@ -680,7 +718,8 @@ class GroupDifferences(DifferenceSettings, Recipe, figure="differences"):
             result = with_anchors(self.task.run((pair.source, pair.target)), pair, self.anchors)
         chart = differences_lines(result, self.groups)
         drawn = chart_exportable(chart, self.to_json(), "relscope-differences")
-        table, latex = partial(differences_table, result), partial(printed_table, result)
+        table = partial(differences_table, result)
+        latex = partial(printed_table, result)
         return replace(drawn, table=table, latex=latex)
 
 
@@ -721,12 +760,16 @@ def summary(found: FoundDifferences, kind: str) -> str:
     if small := len(found.too_small):
         those = f"{small} with at most {found.k + 1} rows {'is' if small == 1 else 'are'}"
         text += f"; {those} too small to be judged with k = {found.k}"
-    return f"{text}; the {SHOWN} that moved most are shown" if n > SHOWN else text
+    if n > SHOWN:
+        return f"{text}; the {SHOWN} that moved most are shown"
+    return text
 
 
 def p_in_words(group: MovedGroup) -> str:
     """The p-value in words: ``"p = .012"`` or ``"p < .001"``."""
-    return "p < .001" if group.p < 0.001 else f"p = {short(group.p)}"
+    if group.p < 0.001:
+        return "p < .001"
+    return f"p = {short(group.p)}"
 
 
 def differences_table(found: FoundDifferences) -> pd.DataFrame:
@@ -756,9 +799,11 @@ def printed_table(found: FoundDifferences) -> pd.DataFrame:
 # The audit: find wrong anchor pairs of two spaces, and score the spaces without them.
 
 
-ALL, KEPT = "all anchors", "without the suspects"
+ALL = "all anchors"
+KEPT = "without the suspects"
 _FEWEST_SCORED = 5
-_MOST_PRINTED, _MOST_SUSPECTS = 40, 20
+_MOST_PRINTED = 40
+_MOST_SUSPECTS = 20
 _QUANTILES = np.linspace(0, 1, 201)
 
 
@@ -798,7 +843,9 @@ class AuditOutcome(Reported):
 
     @property
     def headline(self) -> str:
-        k, n, (low, high) = len(self.anchors), len(self.suspects), self.wrong_interval
+        k = len(self.anchors)
+        n = len(self.suspects)
+        (low, high) = self.wrong_interval
         if self.decided:
             about = f"bout {round(self.n_wrong):,} of {k:,} pairs are wrong (95 %: {low:,} to {high:,})"
             if n:
@@ -826,7 +873,8 @@ class AuditOutcome(Reported):
         }
         changes = self.differences.items()
         facts["differences"] = {metric: [one.value, one.low, one.high] for metric, one in changes}
-        every, notes = self.table(), []
+        every = self.table()
+        notes = []
         suspects = self.doubtful().head(_MOST_SUSPECTS)
         shown = [["anchor", "partner", "agreement"]]
         shown += [[row.anchor, row.partner, short(row.agreement)] for row in suspects.itertuples()]
@@ -849,7 +897,9 @@ class AuditOutcome(Reported):
     def doubtful(self) -> pd.DataFrame:
         """The rows of `table` for the suspects. If there are none, the pairs with the least agreement, as
         many as may be wrong."""
-        high = self.wrong_interval[1] if self.decided else 0
+        high = 0
+        if self.decided:
+            high = self.wrong_interval[1]
         return self.table().head(len(self.suspects) or high)
 
     def table(self) -> pd.DataFrame:
@@ -907,7 +957,8 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
         source, target = spaces
         if not self.partners or self.partners == self.anchors:
             pair = match(source, target)
-            source, target = pair.source, pair.target
+            source = pair.source
+            target = pair.target
         anchors = shared_anchors(self.anchors, source)
         partners = shared_anchors(self.partners or self.anchors, target)
         rows = source.rows(anchors), target.rows(partners)
@@ -986,7 +1037,9 @@ def audit_chart(outcome: AuditOutcome) -> Lines:
     """A chart of the agreement of pairs by rank. A line marks the value below which 95 % of mismatched pairs
     lie."""
     table = outcome.table()
-    rank, agreement, lines = np.arange(1, len(table) + 1), table.agreement.to_numpy(), []
+    rank = np.arange(1, len(table) + 1)
+    agreement = table.agreement.to_numpy()
+    lines = []
     pairs = zip(table.anchor, table.partner, strict=True)
     names = np.array([anchor if anchor == other else f"{anchor} = {other}" for anchor, other in pairs])
     for name, is_suspect in (("suspects", True), ("other pairs", False)):
@@ -994,7 +1047,9 @@ def audit_chart(outcome: AuditOutcome) -> Lines:
         if len(rows):
             lines.append(Line(name, rank[rows], agreement[rows], labels=names[rows].tolist()))
     mismatched = float(np.quantile(outcome.mismatched, 0.95))
-    verdict = f", {len(outcome.suspects):,} suspects" if outcome.decided else ": cannot tell"
+    verdict = ": cannot tell"
+    if outcome.decided:
+        verdict = f", {len(outcome.suspects):,} suspects"
     return Lines(
         tuple(lines),
         "pair, by agreement",

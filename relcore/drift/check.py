@@ -197,7 +197,9 @@ class Check:
 
     @property
     def name(self) -> str:
-        of = f" of class {self.measure.group!r}" if self.measure.group else ""
+        of = ""
+        if self.measure.group:
+            of = f" of class {self.measure.group!r}"
         return f"{QUANTITIES[self.measure.quantity].title}{of}"
 
 
@@ -312,7 +314,10 @@ class Drift:
             rate = _FALSE_ALARMS / (n_groups if measure.group else 1)
             error = float(stdtrit(max(1, measure.n - 1), 1 - rate)) * measure.error
             sure = measure.value - measure.noise - error
-            name = f"class_{measure.quantity}" if measure.group else measure.quantity
+            if measure.group:
+                name = f"class_{measure.quantity}"
+            else:
+                name = measure.quantity
             threshold = float(getattr(getattr(thresholds, measure.situation), name))
             checks.append(Check(measure, sure, threshold, sure > threshold))
         old, new = self.widths
@@ -331,7 +336,10 @@ class Drift:
             if not (first := fresh.get(worst[0].measure.quantity)):
                 return f"Drift: {new} has more {excess(worst[0])}."
             rest = [f"{one.n:,} {QUANTITIES[name].title}" for name, one in fresh.items() if one is not first]
-            rest = f"; and {', '.join(rest)}" if rest else ""
+            if rest:
+                rest = f"; and {', '.join(rest)}"
+            else:
+                rest = ""
             return (
                 f"Drift: {new} breaks rows that were whole in {old}: {first.n:,}"
                 f" {QUANTITIES[first.quantity].title} ({quote(first.ids[:3])}{', …' * (first.n > 3)}){rest}."
@@ -398,7 +406,8 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
     random_state: int = setting(0, low=0, help="Random state of queries and noise.")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n, (low, high) = len(spaces[0]), sorted(space.dimension for space in spaces)
+        n = len(spaces[0])
+        (low, high) = sorted(space.dimension for space in spaces)
         return (
             0.2
             + n * low * high * 1.5e-10
@@ -411,7 +420,8 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
     ) -> Drift:
         """Compare the two versions. Raises a SpaceError if they share fewer than 10 rows."""
         spaces = known_rows(spaces)
-        pair, state = match(*spaces), self.random_state
+        pair = match(*spaces)
+        state = self.random_state
         if len(pair) < FEWEST_ROWS:
             first, second = (space.name for space in spaces)
             zero = f", and {pair.n_zero:,} zero vectors" * bool(pair.n_zero)
@@ -420,7 +430,9 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
                 f" {first!r} and {second!r}{zero}; compare more"
             )
         report(0, 3, "splitting the change")
-        old, new, k = pair.source.vectors, pair.target.vectors, min(self.k, len(pair) - 2)
+        old = pair.source.vectors
+        new = pair.target.vectors
+        k = min(self.k, len(pair) - 2)
         queries = Split.held_out(pair.ids, random_state=state).queries(self.n_queries)
         split = decompose(old, new)
         permuted = new[np.random.default_rng(state).permutation(len(new))]
@@ -431,7 +443,10 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
         groups = classes(pair)
         measures = measures_of(split, *shares, queries, self.jitter, groups)
         measured = {measure.group for measure in measures if measure.quantity == "churn"}
-        whole = {} if spaces[0].labels is None else classes(replace(pair, source=spaces[0]))
+        if spaces[0].labels is None:
+            whole = {}
+        else:
+            whole = classes(replace(pair, source=spaces[0]))
         of_rows, kinds = broken(*spaces, pair, self.jitter, whole, self.shared)
         return Drift(
             names=tuple(distinct_names((pair.source, pair.target))),
@@ -459,7 +474,10 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
 
 def classes(pair: Match) -> dict[str, np.ndarray]:
     labels = class_labels(pair)
-    names = [] if labels is None else sorted(set(labels) - {""})
+    if labels is None:
+        names = []
+    else:
+        names = sorted(set(labels) - {""})
     if len(names) < 2:
         return {}
     groups = {name: np.flatnonzero(labels == name) for name in names}
@@ -467,7 +485,9 @@ def classes(pair: Match) -> dict[str, np.ndarray]:
 
 
 def shares_in_words(drift: Drift) -> dict[str, float]:
-    return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
+    if np.isnan(drift.shares).any():
+        return {}
+    return dict(zip(STEPS, map(float, drift.shares), strict=True))
 
 
 _LENIENT = 0.5  # if rows paired at random have a lower ρ, a rotation explains much of ρ by chance
@@ -495,13 +515,19 @@ def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> 
 
 
 def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
-    title, alarms = SITUATIONS[situation].title, verdict.alarms(situation)
+    title = SITUATIONS[situation].title
+    alarms = verdict.alarms(situation)
     if reason := verdict.impossible.get(situation):
         return f"{title}: alarm. {reason[0].upper()}{reason[1:]}."
     if alarms:
-        more = f", and {len(alarms) - 1:,} more" if len(alarms) > 1 else ""
+        more = ""
+        if len(alarms) > 1:
+            more = f", and {len(alarms) - 1:,} more"
         return f"{title}: alarm, {excess(alarms[0])}{more}."
-    quantities = ("churn", "rho") if situation == EVERYTHING_NEW else ("lost", "churn")
+    if situation == EVERYTHING_NEW:
+        quantities = ("churn", "rho")
+    else:
+        quantities = ("lost", "churn")
     numbers = ", ".join(
         f"{QUANTITIES[measure.quantity].title} {_low(measure.value)} (noise level {_low(measure.noise)})"
         for measure in (drift.of(situation, quantity) for quantity in quantities)
@@ -512,7 +538,9 @@ def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
 def excess(check: Check) -> str:
     """A text with the measured and the allowed value of a check: ``"churn .547 (share of …; allowed: .050
     above the noise level, .001)"``."""
-    usual = "what was broken before" if check.measure.situation == ROWS else "the noise level"
+    usual = "the noise level"
+    if check.measure.situation == ROWS:
+        usual = "what was broken before"
     return (
         f"{check.name} {short(check.measure.value)} ({QUANTITIES[check.measure.quantity].help}; allowed:"
         f" {short(check.threshold)} above {usual}, {_low(check.measure.noise)})"
@@ -564,7 +592,10 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
 
 
 def circumstances(drift: Drift) -> str:
-    queries = "all of them" if drift.n_queries == drift.n else f"{drift.n_queries:,} of them"
+    if drift.n_queries == drift.n:
+        queries = "all of them"
+    else:
+        queries = f"{drift.n_queries:,} of them"
     return (
         f"{drift.n:,} rows, {queries} as queries, k = {drift.k}. Chance level: churn"
         f" {short(drift.chance_churn)}, ρ {short(drift.chance_rho)}. Noise level: two runs of the old version"
@@ -573,7 +604,11 @@ def circumstances(drift: Drift) -> str:
 
 
 def _low(value: float) -> str:
-    return short(value) if value >= 0.001 or value == 0 else "< .001" if value < 1e-4 else general(value, 1)
+    if value >= 0.001 or value == 0:
+        return short(value)
+    if value < 1e-4:
+        return "< .001"
+    return general(value, 1)
 
 
 _MOST_ROWS = 20  # number of rows of a table for people; classes with an alarm come first
@@ -601,7 +636,8 @@ def report(
         "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho chance_churn"
         " churn_uncentred reciprocal_rank"
     )
-    shares, notes = shares_in_words(drift), cautions(drift, verdict, not situations)
+    shares = shares_in_words(drift)
+    notes = cautions(drift, verdict, not situations)
     facts = {
         "relscope": __version__,
         "old": drift.names[0],

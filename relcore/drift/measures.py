@@ -83,14 +83,18 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     The narrower space is padded with zeros. If all new rows are equal, ρ is 1. Raises a SpaceError if all old
     rows are equal.
     """
-    n, same_width = len(old), old.shape[1] == new.shape[1]
+    n = len(old)
+    same_width = old.shape[1] == new.shape[1]
     before, after = (_Centred.of(X, name) for X, name in ((old, "old"), (new, "new")))
-    a, b, size = before.size, after.size, before.size * after.size or 1.0
+    a = before.size
+    b = after.size
+    size = before.size * after.size or 1.0
     product = np.zeros((old.shape[1], new.shape[1]))
     for block in row_blocks(n, _ROWS):
         product += before.rows(block).T @ after.rows(block)
     left, values, right = thin_svd(product)
-    rotation, sigma = left @ right, min(1.0, float(values.sum()) / size)
+    rotation = left @ right
+    sigma = min(1.0, float(values.sum()) / size)
     squares = np.empty((3, n))  # squared lengths of residuals, of centred new rows and of uncentred new rows
     for block in row_blocks(n, _ROWS):
         rows = after.rows(block)
@@ -100,9 +104,14 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     squares *= n / (b**2 or 1.0)
     # Residuals give a small ρ more exactly. But if the new space is narrower, residuals lack a part of the
     # change.
-    rho = float(squares[0].mean()) if b and old.shape[1] <= new.shape[1] else 1 - sigma**2
+    if b and old.shape[1] <= new.shape[1]:
+        rho = float(squares[0].mean())
+    else:
+        rho = 1 - sigma**2
     ratio = b / a
-    shares, shift, cosine = np.full(len(STEPS), np.nan), np.nan, np.nan
+    shares = np.full(len(STEPS), np.nan)
+    shift = np.nan
+    cosine = np.nan
     if same_width:
         cosine = float(np.trace(product)) / size
         shares, shift = _shares(before, after, sigma, cosine, rho)
@@ -121,7 +130,8 @@ class _Centred:
 
     @classmethod
     def of(cls, vectors: np.ndarray, name: str) -> _Centred:
-        n, blocks = len(vectors), list(row_blocks(len(vectors), _ROWS))
+        n = len(vectors)
+        blocks = list(row_blocks(len(vectors), _ROWS))
         mean = sum(vectors[block].astype(np.float64).sum(axis=0) for block in blocks) / n
         centred = cls(vectors, mean, 0.0)
         square = sum(float(np.sum(centred.rows(block) ** 2)) for block in blocks)
@@ -140,14 +150,19 @@ class _Centred:
 def _shares(
     before: _Centred, after: _Centred, sigma: float, cosine: float, rho: float
 ) -> tuple[np.ndarray, float]:
-    n, a, b = len(before.vectors), before.size, after.size
+    n = len(before.vectors)
+    a = before.size
+    b = after.size
     moved = float(np.linalg.norm(after.mean - before.mean))
     unexplained = rho / (1 + sigma)  # equals 1 − σ, without the cancellation of digits
     parts = np.array(
         [n * moved**2, (b - a) ** 2, 2 * a * b * max(0.0, sigma - cosine), 2 * a * b * unexplained]
     )
     whole = parts.sum()
-    shares = parts / whole if whole > _UNCHANGED * max(a, b) ** 2 else np.zeros(len(STEPS))
+    if whole > _UNCHANGED * max(a, b) ** 2:
+        shares = parts / whole
+    else:
+        shares = np.zeros(len(STEPS))
     return shares, moved * np.sqrt(n) / a if a else np.nan
 
 
@@ -183,9 +198,11 @@ class SearchedRows:
         before centring.
         """
         mean = mean_row(vectors) if center else None
-        before, after = lengths(vectors), lengths(vectors, mean)
+        before = lengths(vectors)
+        after = lengths(vectors, mean)
         share = np.divide(before, after, out=np.full(len(vectors), np.inf), where=after > 0)
-        rows, blur = unit_rows(vectors, mean), _TIE * jitter * share if jitter else np.zeros(len(vectors))
+        rows = unit_rows(vectors, mean)
+        blur = _TIE * jitter * share if jitter else np.zeros(len(vectors))
         return cls(rows, blur, queries, nearest_within(rows, queries, k))
 
 
@@ -232,8 +249,10 @@ def across(old: SearchedRows, new: SearchedRows) -> Across:
     """Search the old vectors with the new vectors of the queries. Old rows are shuffled first, so that among
     equal rows the first one has no advantage.
     """
-    queries, base = new.queries, old.rows
-    directions, blur = new.rows[queries], new.blur[queries]
+    queries = new.queries
+    base = old.rows
+    directions = new.rows[queries]
+    blur = new.blur[queries]
     order = np.random.default_rng(crc32(base[-_SEEDING_ROWS:].tobytes())).permutation(len(base))
     ranked = order[nearest(directions, base[order], old.nearest.shape[1] + 1).rows]
     own = ranked == queries[:, None]
@@ -262,7 +281,8 @@ def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.
 
 # Measures: a quantity and its noise level, for all rows or for a class.
 
-EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
+EVERYTHING_NEW = "everything_new"
+NEW_QUERIES = "new_queries"
 ROWS = "rows"  # stands in place of a situation: broken rows and dimensions count in both situations
 _NOISE_ROWS = 20_000
 FEWEST = 5  # minimum number of queries of a class for a mean
@@ -326,7 +346,8 @@ def neighbour_shares(
     rng = np.random.default_rng(random_state)
     if len(old) > _NOISE_ROWS:
         rows = np.union1d(queries, rng.choice(len(old), _NOISE_ROWS, replace=False))
-        old, queries = old[rows], np.searchsorted(rows, queries)
+        old = old[rows]
+        queries = np.searchsorted(rows, queries)
     draws = [compared(*(with_jitter(old, jitter, rng) for _ in range(2)), queries)[0] for _ in range(n_draws)]
     noise = {name: np.mean([shares[name] for shares in draws], axis=0) for name in measured}
     return measured, noise, rank, float(uncentred.mean())
@@ -354,17 +375,28 @@ def measures_of(
 
 
 def _mean(situation: str, quantity: str, group: str, value: np.ndarray, noise: np.ndarray) -> Measure:
-    n, excess = len(value), value - noise
-    error = float(excess.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+    n = len(value)
+    excess = value - noise
+    error = 0.0
+    if n > 1:
+        error = float(excess.std(ddof=1) / np.sqrt(n))
     return Measure(situation, quantity, group, n, float(value.mean()), float(noise.mean()), error)
 
 
 def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -> Measure:
-    residuals, sizes, n = split.remaining[members], split.sizes[members], len(members)
+    residuals = split.remaining[members]
+    sizes = split.sizes[members]
+    n = len(members)
     mean = float(sizes.mean())
-    ratio = float(residuals.mean()) / mean if mean else 0.0
-    error = float((residuals - ratio * sizes).std(ddof=1) / (mean * np.sqrt(n))) if n > 1 and mean else 0.0
-    noise = 2 * jitter**2 * float(split.lengths[members].mean()) / mean if mean else 0.0
+    ratio = 0.0
+    if mean:
+        ratio = float(residuals.mean()) / mean
+    error = 0.0
+    if n > 1 and mean:
+        error = float((residuals - ratio * sizes).std(ddof=1) / (mean * np.sqrt(n)))
+    noise = 0.0
+    if mean:
+        noise = 2 * jitter**2 * float(split.lengths[members].mean()) / mean
     value = ratio if group else split.rho
     return Measure(EVERYTHING_NEW, "rho", group, n, min(1.0, value), min(1.0, noise), error)
 
@@ -408,9 +440,13 @@ def broken(
     old version. `groups` maps names to row numbers of the old version.
     """
     at = new.index.get_indexer(old.index)
-    here, empty = at >= 0, old.norms == 0
-    zero, never = here & (new.norms[at] == 0), np.zeros(len(old), dtype=bool)
-    alive, moved, repeated = here & ~zero & ~empty, never.copy(), np.zeros((2, len(old)), dtype=bool)
+    here = at >= 0
+    empty = old.norms == 0
+    zero = here & (new.norms[at] == 0)
+    never = np.zeros(len(old), dtype=bool)
+    alive = here & ~zero & ~empty
+    moved = never.copy()
+    repeated = np.zeros((2, len(old)), dtype=bool)
     sides = pair.target.vectors, pair.source.vectors
     moved[alive], typical = out_of_place(*sides[::-1], jitter)
     repeated[:, alive] = [_repeated_rows(*order, max(jitter, typical)) for order in (sides, sides[::-1])]
@@ -430,11 +466,15 @@ def broken(
     ]
     kinds = []
     for quantity, (now, before, _) in shares.items():
-        fresh, known = np.flatnonzero(now & ~before), np.flatnonzero(before)
+        fresh = np.flatnonzero(now & ~before)
+        known = np.flatnonzero(before)
         ids = (tuple(map(str, old.ids[rows[:_NAMED]])) for rows in (fresh, known))
         kinds.append(Broken(quantity, len(fresh), next(ids), len(known), next(ids)))
     now, before = map(_constant, sides)
-    beside = before if len(before) == len(now) else np.full(len(now), before.mean())
+    if len(before) == len(now):
+        beside = before
+    else:
+        beside = np.full(len(now), before.mean())
     return (*measures, _mean(ROWS, "constant", "", now, beside)), tuple(kinds)
 
 
@@ -450,10 +490,12 @@ def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.nd
     from relcore.engine.engine import Engine
 
     before, after = (unit_rows(X) for X in (old, new))
-    before, after = before - mean_row(before), after - mean_row(after)
+    before = before - mean_row(before)
+    after = after - mean_row(after)
     fits = [lambda: before] * (old.shape[1] == new.shape[1])
     for fitted in (*fits, lambda: before @ Engine().rotation(before.T @ after)[0].astype(np.float32)):
-        size, residual = np.maximum(lengths(before), lengths(after)), lengths(after - fitted())
+        size = np.maximum(lengths(before), lengths(after))
+        residual = lengths(after - fitted())
         typical = float(np.median(residual))
         if typical <= _STAYED * np.median(size):
             ratio = np.log(lengths(new) / lengths(old))
@@ -467,7 +509,8 @@ def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.nd
 # Which rows (n,) equal an earlier row, although in the other version the two rows differ by more than noise.
 def _repeated_rows(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.ndarray:
     _, first, codes = np.unique(row_hashes(vectors), return_index=True, return_inverse=True)
-    first, found = first[codes], np.zeros(len(codes), dtype=bool)
+    first = first[codes]
+    found = np.zeros(len(codes), dtype=bool)
     again = np.flatnonzero(first != np.arange(len(first)))
     for block in row_blocks(len(again), _ROWS):
         rows = other[again[block]]

@@ -101,7 +101,8 @@ def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     for option, value in settings.items():
         if value is not None and (not isinstance(value, int) or value < 1):
             raise SpaceError(f"{option}: expected a whole number, at least 1, got {value!r}")
-    articles, fewest = sentences_by_article(store), settings["fewest"]
+    articles = sentences_by_article(store)
+    fewest = settings["fewest"]
     titles = [title for title, sentences in articles.items() if len(sentences) >= (fewest or 1)]
     if not titles:
         longest = max(map(len, articles.values()))
@@ -213,10 +214,12 @@ def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: A
     """The items in one column of a table. The ids are those of the option `id_column`. By default they are
     `name/row`, so that two columns of one table have equal ids."""
     settings = spec.settings(empty="error", id_column="", **defaults)
-    empty, id_column = settings["empty"], settings["id_column"]
+    empty = settings["empty"]
+    id_column = settings["id_column"]
     need_one_of("empty", empty, ("error", "drop"))
     n = min(len(table), spec.limit or len(table))
-    items, named = item_columns(table.columns), _named_labels(table)
+    items = item_columns(table.columns)
+    named = _named_labels(table)
     label = next((column for column in named if column != spec.column), None)
     label = _chosen_column(table, "label_column", spec.label_column, label_columns(table.columns), label)
     free = [column for column in items if column != label]
@@ -228,9 +231,14 @@ def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: A
         )
     _chosen_column(table, "id_column", id_column, label_columns(table.columns), None)
     images = table.columns[column] == "image"
-    rows = np.arange(n) if images else _filled_rows(table, column, n, drop=empty == "drop")
+    if images:
+        rows = np.arange(n)
+    else:
+        rows = _filled_rows(table, column, n, drop=empty == "drop")
 
-    ids = table_ids(table, id_column, n) if id_column else None
+    ids = None
+    if id_column:
+        ids = table_ids(table, id_column, n)
     reader = ItemRows(table, column, rows)
     several = len(set(items) - {label, *named} | {column}) > 1
     return Dataset(
@@ -247,11 +255,14 @@ class ItemRows:
     """Reads the items of a dataset from one column of a table. Item i is in row `rows[i]` of the table."""
 
     def __init__(self, table: ItemTable, column: str, rows: np.ndarray) -> None:
-        self._table, self._column, self._rows = table, column, rows
+        self._table = table
+        self._column = column
+        self._rows = rows
 
     def _cells(self, start: int, stop: int) -> list[tuple[str, Any]]:
         """The cells of these rows. Before each cell stands the name of its place, for error messages."""
-        cells, rows = {}, self._rows[start:stop]
+        cells = {}
+        rows = self._rows[start:stop]
         # Read only nearby rows together, because the rows between them are read too, and pictures are large.
         parts = np.split(np.sort(rows), np.flatnonzero(np.diff(np.sort(rows)) > _GAP) + 1)
         for some in parts if len(rows) else ():
@@ -273,7 +284,8 @@ class ItemRows:
     def _bytes(self, value: Any, where: str) -> bytes | None:
         """The bytes of a picture: the cell has them, or the path of the picture's file relative to the
         table."""
-        value = {"path": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = {"path": value}
         if not isinstance(value, dict):
             return value
         path = value.get("path")
@@ -281,7 +293,9 @@ class ItemRows:
             return value.get("bytes")
         try:
             place = access.readable_path((self._table.folder or Path()) / path)
-            return image_file(place) if place.exists() else place.read_bytes()
+            if place.exists():
+                return image_file(place)
+            return place.read_bytes()
         except (OSError, SpaceError) as error:
             got = getattr(error, "strerror", None) or error
             raise SpaceError(
@@ -308,7 +322,9 @@ def _chosen_column(
     table: ItemTable, setting: str, column: str, choices: list[str], usual: str | None
 ) -> str | None:
     if column and column not in choices:
-        known = f"one of {quote(choices)}" if choices else "none, because no column of the table fits"
+        known = "none, because no column of the table fits"
+        if choices:
+            known = f"one of {quote(choices)}"
         raise SpaceError(f"{table.name}: {setting}: expected {known}, got {column!r}")
     return column or usual
 
@@ -356,11 +372,15 @@ def _labels(table: ItemTable, column: str, n: int) -> np.ndarray:
     """The labels in a column, as texts. The cells 3 and 3.0 give the same class. A row with a missing value
     has no class."""
     names = dict(enumerate(table.class_names.get(column) or ()))
-    names |= {None: "", -1: ""} if names else {None: ""}
+    if names:
+        names |= {None: "", -1: ""}
+    else:
+        names |= {None: ""}
     labels = np.full(n, "", dtype=object)
     for row, value in enumerate(_cells(table, column, n)):
         if value == value:  # false for NaN
-            value = int(value) if isinstance(value, float) and value.is_integer() else value
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)
             labels[row] = names.get(value, str(value))
     return labels
 
@@ -388,8 +408,11 @@ def _table_splits(folder: Path) -> dict[str, list[Path]]:
 def _table_name(path: Path) -> str:
     """The name of a table: the file's name without suffix. If that is the name of a split, the folder's name
     is put before it: ``"mnist/test"``."""
-    stem, folder = _SHARD.sub("", path.stem), path.absolute().parent.name
-    return f"{folder}/{stem}" if _SPLIT.match(stem) and folder else stem
+    stem = _SHARD.sub("", path.stem)
+    folder = path.absolute().parent.name
+    if _SPLIT.match(stem) and folder:
+        return f"{folder}/{stem}"
+    return stem
 
 
 def _sub_folders(folder: Path) -> list[Path]:
@@ -405,7 +428,9 @@ def splits_of(folder: Path) -> list[str]:
 
 def _image_splits(folder: Path) -> list[str]:
     children = [child.name for child in _sub_folders(folder)]
-    return children if all(_SPLIT.fullmatch(name) for name in children) else []
+    if all(_SPLIT.fullmatch(name) for name in children):
+        return children
+    return []
 
 
 def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
@@ -413,7 +438,9 @@ def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
     sub-folders."""
     spec.settings()
     splits = _image_splits(folder)
-    root = folder / _chosen(folder, spec.split, splits) if splits or spec.split else folder
+    root = folder
+    if splits or spec.split:
+        root = folder / _chosen(folder, spec.split, splits)
     images = sorted(path for path in root.rglob("*") if _is_file(path, IMAGE_SUFFIXES))
     if not images:
         raise SpaceError(
@@ -422,7 +449,8 @@ def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
         )
     classes = ["" if path.parent == root else path.relative_to(root).parts[0] for path in images]
     rows = evenly(classes, spec.limit)
-    paths, labels = [images[row] for row in rows], [classes[row] for row in rows]
+    paths = [images[row] for row in rows]
+    labels = [classes[row] for row in rows]
 
     def read(start: int, stop: int) -> list[Any]:
         numbered = enumerate(paths[start:stop], start)
@@ -464,7 +492,8 @@ def hub_table(spec: DatasetSpec) -> HubTable:
     from huggingface_hub import constants
 
     config = spec.settings(config=None, empty=None, id_column=None)["config"]
-    folder, here = hub_folder(spec.name), is_downloaded(spec.name)
+    folder = hub_folder(spec.name)
+    here = is_downloaded(spec.name)
     if folder is not None:
         return _loaded(str(folder), config, spec.split, folder.name)
     if not HUB_NAME.fullmatch(spec.name):
@@ -513,7 +542,8 @@ class HubTable:
     def __init__(self, rows: Any, name: str) -> None:
         from datasets import ClassLabel, Image
 
-        self.name, features = name, rows.features
+        self.name = name
+        features = rows.features
         self.columns = {column: _hub_kind(feature) for column, feature in features.items()}
         self.class_names = {
             name: part.names for name, part in features.items() if isinstance(part, ClassLabel)
@@ -528,7 +558,9 @@ class HubTable:
         return self._n
 
     def read(self, column: str, start: int, stop: int) -> list[Any]:
-        return list(self._columns[column][start:stop][column]) if start < stop else []
+        if start < stop:
+            return list(self._columns[column][start:stop][column])
+        return []
 
 
 def _hub_kind(feature: Any) -> ColumnKind:
@@ -550,7 +582,10 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
         if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
             splits = datasets.load_from_disk(name)
         else:
-            names = [split] if split else datasets.get_dataset_split_names(name, config)
+            if split:
+                names = [split]
+            else:
+                names = datasets.get_dataset_split_names(name, config)
             splits = dict.fromkeys(names)
             if len(names) == 1:
                 splits[names[0]] = datasets.load_dataset(name, config, split=names[0])
@@ -592,7 +627,9 @@ def with_options(spec: DatasetSpec, **options: str) -> DatasetSpec:
 
 def columns_of(spec: DatasetSpec) -> ColumnNames:
     """The columns from which a user can choose."""
-    table, ids, found = None, "", ("", "", "")
+    table = None
+    ids = ""
+    found = ("", "", "")
     if spec.source == "huggingface":
         table = hub_table(spec)
     elif spec.source == "file":
@@ -602,7 +639,8 @@ def columns_of(spec: DatasetSpec) -> ColumnNames:
         paths = tables.get(spec.split) or next(iter(tables.values()), None)
         table = open_table(paths) if paths else None
     if isinstance(table, ItemTable):
-        ids, roles = _id_column(table), table.roles()
+        ids = _id_column(table)
+        roles = table.roles()
         named = [roles.place(role) for role in ("pictures", "text", "labels")]
         pictures, text, label = ("" if at is None else list(table.columns)[at] for at in named)
         item = next((name for name in (pictures, text) if name in item_columns(table.columns)), "")
@@ -616,8 +654,13 @@ def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEnt
 
     Only names and headers of files are read. At most 200 datasets of the data folder are listed.
     """
-    folder = access.readable_path(data_folder) if data_folder else access.data_folder()
-    entries = list(islice(_under(folder), _MOST_ENTRIES)) if folder and folder.is_dir() else []
+    if data_folder:
+        folder = access.readable_path(data_folder)
+    else:
+        folder = access.data_folder()
+    entries = []
+    if folder and folder.is_dir():
+        entries = list(islice(_under(folder), _MOST_ENTRIES))
     return [*_bundled(), *entries]
 
 
@@ -639,7 +682,10 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
         if depth < 2 and not tables and holds_images(folder):
             for split in _image_splits(folder) or [""]:
                 spec = DatasetSpec("folder", str(folder), split)
-                name = f"{folder.name}/{split}" if split else folder.name
+                if split:
+                    name = f"{folder.name}/{split}"
+                else:
+                    name = folder.name
                 yield DatasetEntry(name, "images", spec, None, "folder of pictures")
             return  # the sub-folders are classes
         for split, paths in tables.items():
@@ -662,11 +708,19 @@ def holds_images(folder: Path) -> bool:
 
 def _table_entry(folder: Path, split: str, paths: list[Path]) -> Iterator[DatasetEntry]:
     """Yield the entry of a table in the list of datasets, if its header shows that it has images or texts."""
-    first, suffix = paths[0], paths[0].suffix.lower()
-    table = open_table(paths) if suffix == ".parquet" else None
-    columns = first_kinds(first) if table is None else table.columns
+    first = paths[0]
+    suffix = paths[0].suffix.lower()
+    table = None
+    if suffix == ".parquet":
+        table = open_table(paths)
+    if table is None:
+        columns = first_kinds(first)
+    else:
+        columns = table.columns
     kinds = list(columns.values())
-    kind = "images" if "image" in kinds else "texts"
+    kind = "texts"
+    if "image" in kinds:
+        kind = "images"
     if kind == "images" or ("text" in kinds and kinds.count("number") <= _MOST_NUMBERS):
         spec = DatasetSpec("file", str(first))
         if len(paths) > 1:
@@ -705,9 +759,12 @@ def read_pair_list(path: Path) -> PairList:
     path = Path(path)
     table = open_table([path])
     names = [name for name, kind in table.columns.items() if kind == "text"]
-    names = names if len(names) > 1 else label_columns(table.columns)
+    if len(names) <= 1:
+        names = label_columns(table.columns)
     if len(names) < 2:
-        signs = "tabs" if path.suffix.lower() == ".tsv" else "commas"
+        signs = "commas"
+        if path.suffix.lower() == ".tsv":
+            signs = "tabs"
         raise SpaceError(
             f"{path.name}: expected two columns, one per language, got {quote(table.columns) or 'none'}; name"
             f" them in the first line and separate cells by {signs}"

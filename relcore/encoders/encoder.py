@@ -151,8 +151,12 @@ class Dataset:
         self.name = name
         self.kind = kind
         self.ids = _strings(ids)
-        self.labels = None if labels is None else _strings(labels)
-        self.items, self._content = read, content
+        if labels is None:
+            self.labels = None
+        else:
+            self.labels = _strings(labels)
+        self.items = read
+        self._content = content
         if not len(self.ids):
             raise SpaceError(f"{name}: expected at least one item, got none")
 
@@ -235,7 +239,9 @@ def hub_folder(name: str) -> Path | None:
         folder = access.readable_path(name, uploads=False)
         return folder if folder.is_dir() else None
     folder = access.expand_home(name)
-    return access.readable_path(folder) if name and folder.is_dir() else None
+    if name and folder.is_dir():
+        return access.readable_path(folder)
+    return None
 
 
 # The network is tested before a download, because libraries retry for a long time before they report an
@@ -398,7 +404,9 @@ def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
     """The encoder from the dict that `to_record` returns. Missing settings get their defaults. Unknown
     settings are an error."""
     need_plain(record, "encoder")
-    name = record.get("encoder") if isinstance(record, Mapping) else None
+    name = None
+    if isinstance(record, Mapping):
+        name = record.get("encoder")
     if not isinstance(name, str):
         raise SpaceError(
             f'encoder: expected a JSON object with "encoder": one of {quote(ENCODERS)}, got {record!r:.80}'
@@ -440,7 +448,10 @@ def decode_image(content: bytes | None, where: str) -> Image:
             image.load()
             return ImageOps.exif_transpose(image)
     except Exception as error:  # Pillow's plugins raise many kinds of errors
-        reason = str(error) if isinstance(error, Image.DecompressionBombError) else "one that cannot be read"
+        if isinstance(error, Image.DecompressionBombError):
+            reason = str(error)
+        else:
+            reason = "one that cannot be read"
         raise SpaceError(
             f"{where}: expected an image ({', '.join(_FORMATS)}), got {reason} ({len(content):,} bytes); "
             "write it again, or leave it out"
@@ -470,7 +481,8 @@ def _browser_image(image: Image) -> Image:
         return image
     if image.mode[0] in "IF":
         values = np.asarray(image, dtype=np.float64)
-        low, high = values.min(), values.max()
+        low = values.min()
+        high = values.max()
         return Image.fromarray(np.round((values - low) * (255 / (high - low or 1))).astype(np.uint8))
     return image.convert({"1": "L"}.get(image.mode, "RGBA" if image.has_transparency_data else "RGB"))
 
@@ -482,7 +494,9 @@ _GREY = ("1", "L", "LA", "I;16", "I;16L", "I;16B", "I;16N")
 
 
 def mode_of(images: Sequence[Image]) -> Mode:
-    return "L" if all(image.mode in _GREY for image in images) else "RGB"
+    if all(image.mode in _GREY for image in images):
+        return "L"
+    return "RGB"
 
 
 def eight_bits(image: Image, mode: Mode, where: str) -> Image:
@@ -499,7 +513,9 @@ def eight_bits(image: Image, mode: Mode, where: str) -> Image:
         )
     if image.mode.startswith("I;16"):
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-    return image if image.mode == mode else image.convert(mode)
+    if image.mode == mode:
+        return image
+    return image.convert(mode)
 
 
 def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], where: str) -> np.ndarray:
@@ -514,13 +530,17 @@ def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], wher
             image = image.resize((width, height), Image.Resampling.BILINEAR)
         pictures.append(np.asarray(image))
     stacked = np.stack(pictures)
-    return stacked[:, None] if mode == "L" else np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
+    if mode == "L":
+        return stacked[:, None]
+    return np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
 
 
 # `Look`: the properties that a new picture needs in order to resemble the pictures of a dataset.
 
 _LOOK_AT = 100
-_DARK, _INK = 64, 48  # brightness, 0 to 255: a dark border is below _DARK, a drawn pixel above _INK
+# brightness, 0 to 255: a dark border is below _DARK, a drawn pixel above _INK
+_DARK = 64
+_INK = 48
 
 
 @dataclass(frozen=True)
@@ -586,7 +606,8 @@ def look_of(dataset: Dataset) -> Look:
     if dataset.kind != "images":
         raise SpaceError(f"{dataset.name}: expected images, got {dataset.kind}; choose a dataset of images")
     pictures = dataset.items(0, min(_LOOK_AT, len(dataset)))
-    mode, sizes = mode_of(pictures), {picture.size for picture in pictures}
+    mode = mode_of(pictures)
+    sizes = {picture.size for picture in pictures}
     size = sizes.pop() if len(sizes) == 1 else None
     if mode != "L" or size is None:
         return Look(mode, size)
@@ -605,7 +626,8 @@ def strokes_of(photo: Image) -> Image:
 
     grey = np.asarray(photo.convert("L").filter(ImageFilter.BoxBlur(1)), dtype=np.float64)
     y, x = (axis.ravel() for axis in np.mgrid[-1 : 1 : grey.shape[0] * 1j, -1 : 1 : grey.shape[1] * 1j])
-    terms, seen = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=1), grey.ravel()
+    terms = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=1)
+    seen = grey.ravel()
     paper = np.ones(len(seen), dtype=bool)
     for _ in range(6):
         light = terms @ np.linalg.lstsq(terms[paper][::16], seen[paper][::16], rcond=None)[0]
@@ -666,7 +688,8 @@ def _like_strokes(drawn: Image, like: Strokes) -> Image:
     )
     finer = max(1, min(_FINER, _FINEST // max(shape)))
     fine = drawn.resize(tuple(finer * side for side in shape), Image.Resampling.BILINEAR)
-    found, distance = None, np.inf
+    found = None
+    distance = np.inf
     for more in range(finer):
         thick = ImageOps.expand(fine, more).filter(ImageFilter.MaxFilter(2 * more + 1))
         # Shrink with BOX, which averages pixels as the scans of digits do.
@@ -674,7 +697,8 @@ def _like_strokes(drawn: Image, like: Strokes) -> Image:
         off = abs(thickness_of(np.asarray(strokes)) - like.thickness)
         if off > distance:
             break
-        found, distance = strokes, off
+        found = strokes
+        distance = off
     return found
 
 
@@ -702,14 +726,18 @@ def _box(pixels: np.ndarray) -> tuple[int, int, int, int] | None:
     drawn = pixels > _INK
     if not drawn.any():
         return None
-    rows, columns = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
+    rows = np.flatnonzero(drawn.any(axis=1))
+    columns = np.flatnonzero(drawn.any(axis=0))
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
 
 
 # `PixelComponents` computes vectors of pictures from colours or edges, without labels or a pretrained model.
 
-_SIDE, _EDGE_SIDE = 16, 32  # pixels per side of resized pictures, for colours and for edges
-_CELL, _ANGLES = 4, 8
+# pixels per side of resized pictures, for colours and for edges
+_SIDE = 16
+_EDGE_SIDE = 32
+_CELL = 4
+_ANGLES = 8
 _SECONDS = {"pixels": 6e-4, "edges": 9e-4}  # seconds per small picture
 
 
@@ -750,14 +778,17 @@ class PixelComponents(TrainedEncoder):
 
         if len(dataset) < 2:
             raise SpaceError(f"{dataset.name}: expected two pictures or more, got one; add others")
-        rows_of, n = self._rows_of(dataset.name), 0
+        rows_of = self._rows_of(dataset.name)
+        n = 0
         total: Any = 0.0
         products: Any = 0.0
         with threadpool_limits(1, "blas"):  # another number of threads would change the last bits
             for start, images in dataset.blocks():
                 report(start, len(dataset), f"reading {dataset.name}")
                 rows = rows_of(images)
-                n, total, products = n + len(rows), total + rows.sum(axis=0), products + rows.T @ rows
+                n = n + len(rows)
+                total = total + rows.sum(axis=0)
+                products = products + rows.T @ rows
             mean = total / n
             _, axes = np.linalg.eigh(products / n - np.outer(mean, mean))
         width = min(self.n_components, n - 1, len(mean))
@@ -766,7 +797,9 @@ class PixelComponents(TrainedEncoder):
         )
 
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
-        rows_of, mean, axes = self._rows_of(dataset.name), trained.arrays["mean"], trained.arrays["axes"]
+        rows_of = self._rows_of(dataset.name)
+        mean = trained.arrays["mean"]
+        axes = trained.arrays["axes"]
         return lambda images: {"": ((rows_of(images) - mean) @ axes).astype(np.float32)}
 
     def _rows_of(self, name: str) -> Callable[[list], np.ndarray]:
@@ -779,7 +812,8 @@ class PixelComponents(TrainedEncoder):
             grey = pixel_array(images, "L", (_EDGE_SIDE, _EDGE_SIDE), name)[:, 0] / 255
             down, right = np.gradient(grey, axis=(1, 2))
             angle = np.floor((np.arctan2(down, right) / np.pi % 1) * _ANGLES).astype(int) % _ANGLES
-            length, cells = np.hypot(down, right), _EDGE_SIDE // _CELL
+            length = np.hypot(down, right)
+            cells = _EDGE_SIDE // _CELL
             parts = [np.where(angle == one, length, 0) for one in range(_ANGLES)]
             summed = np.stack(parts, 1).reshape(len(images), _ANGLES, cells, _CELL, cells, _CELL).sum((3, 5))
             rows = summed.reshape(len(images), -1)

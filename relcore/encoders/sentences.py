@@ -43,7 +43,8 @@ def word_categories() -> dict[str, str]:
     return dict(zip(words, categories, strict=True))
 
 
-_WIKI, _TWITTER = "GloVe, Wikipedia 2014 and Gigaword 5", "GloVe, two billion tweets"
+_WIKI = "GloVe, Wikipedia 2014 and Gigaword 5"
+_TWITTER = "GloVe, two billion tweets"
 # Name → compressed size in bytes, number of rows, number of dimensions, training data.
 MODELS = {
     "word2vec-google-news-300": (1_743_563_840, 3_000_000, 300, "Word2Vec, 100 billion words of Google News"),
@@ -152,7 +153,8 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
 
 @lru_cache(maxsize=4)
 def read_bundled(path: Path, name: str, limit: int | None) -> LatentSpace:
-    space, categories = load_space(path, name=name, limit=limit), word_categories()
+    space = load_space(path, name=name, limit=limit)
+    categories = word_categories()
     labels = [categories.get(word.lower(), "") for word in space.ids]
     return LatentSpace(space.vectors, space.ids, name=name, labels=labels, counts=space.counts)
 
@@ -291,24 +293,36 @@ class PooledWords(TrainedEncoder):
 
     @property
     def title(self) -> str:
-        words = "" if self.words == _WORDS else Path(self.words).name
-        weighting = "" if self.weighting == "sif" else _NAMES[self.weighting]
+        if self.words == _WORDS:
+            words = ""
+        else:
+            words = Path(self.words).name
+        if self.weighting == "sif":
+            weighting = ""
+        else:
+            weighting = _NAMES[self.weighting]
         return ", ".join(filter(None, ("Pooled word vectors", words, weighting)))
 
     def content(self) -> str:
         path = BUNDLED.get(self.words) or Path(self._source())
-        return file_digest(path) if path.is_file() else ""
+        if path.is_file():
+            return file_digest(path)
+        return ""
 
     def _source(self) -> str:
         """A name for `load_words`, or a path that this session may read."""
-        return self.words if self.words in BUNDLED else str(readable_path(self.words))
+        if self.words in BUNDLED:
+            return self.words
+        return str(readable_path(self.words))
 
     def train(self, dataset: Dataset, report: Progress) -> Trained:
         require_texts(dataset)
         report(0, 2, f"loading {self.words}")
         pooling = _Pooling(load_words(self._source()))
-        n, known = len(dataset), 0
-        texts_with, occurrences = np.zeros(len(pooling.space), np.int64), np.zeros(len(pooling.space))
+        n = len(dataset)
+        known = 0
+        texts_with = np.zeros(len(pooling.space), np.int64)
+        occurrences = np.zeros(len(pooling.space))
         for _, texts in dataset.blocks():
             counts = pooling.counts(texts)
             known += np.count_nonzero(np.diff(counts.indptr))
@@ -331,7 +345,8 @@ class PooledWords(TrainedEncoder):
 
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
         pooling = _Pooling(load_words(self._source()))
-        weights, common = trained.arrays["weights"], trained.arrays.get("common")
+        weights = trained.arrays["weights"]
+        common = trained.arrays.get("common")
 
         def encode(texts: list[str]) -> dict[str, np.ndarray]:
             rows = pooling.rows(texts, weights)
@@ -348,7 +363,10 @@ class PooledWords(TrainedEncoder):
             return np.ones(len(space))
         if self.weighting == "idf":
             return 1 + np.log((1 + n) / (1 + texts_with))
-        counts = occurrences if space.counts is None else space.counts
+        if space.counts is None:
+            counts = occurrences
+        else:
+            counts = space.counts
         return self.smoothing / (self.smoothing + counts / counts.sum())
 
 
@@ -419,7 +437,9 @@ class OnnxText(Encoder):
         return Path(self.model).name + ("" if self.pooling == "mean" else " CLS")
 
     def seconds(self, n: int, pixels: int = 64) -> float | None:
-        return 2.0 + n * 0.004 if self.model == PARAPHRASE else None
+        if self.model == PARAPHRASE:
+            return 2.0 + n * 0.004
+        return None
 
     def content(self) -> str:
         digests = [file_digest(path) for path in self._files()]
@@ -434,14 +454,20 @@ class OnnxText(Encoder):
         if self.model == PARAPHRASE:
             return _paraphrase(), minilm_folder() / "tokenizer.json"
         place = readable_path(self.model, uploads=False)
-        folder = place if place.is_dir() else place.parent
-        named = (
-            [place] if place.suffix == ".onnx" else [folder / "model.onnx", folder / "onnx" / "model.onnx"]
-        )
+        if place.is_dir():
+            folder = place
+        else:
+            folder = place.parent
+        if place.suffix == ".onnx":
+            named = [place]
+        else:
+            named = [folder / "model.onnx", folder / "onnx" / "model.onnx"]
         graphs = [path for path in named if path.is_file()] or sorted(folder.glob("*.onnx"))
         tokenizer = folder / "tokenizer.json"
         if len(graphs) != 1 or not tokenizer.is_file():
-            files = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+            files = []
+            if folder.is_dir():
+                files = sorted(path.name for path in folder.iterdir())
             raise SpaceError(
                 f"model {self.model!r:.200}: expected a folder with model.onnx (or one .onnx file) and"
                 f" tokenizer.json, got {quote(files[:5]) or 'nothing'}; give the folder that the export wrote"
@@ -496,7 +522,10 @@ class _GraphRows:
                 f" states (texts, tokens, d), got inputs {quote(self.inputs)} and outputs"
                 f" {quote(sorted(floats))}; export it for feature extraction"
             )
-        self.output = "sentence_embedding" if self.is_pooled else states[0]
+        if self.is_pooled:
+            self.output = "sentence_embedding"
+        else:
+            self.output = states[0]
 
     def __call__(self, texts: list[str]) -> dict[str, np.ndarray]:
         tokens = [one.ids for one in self.tokenizer.encode_batch(list(texts))]
@@ -514,5 +543,8 @@ class _GraphRows:
         (rows,) = self.session.run([self.output], {name: feed[name] for name in self.inputs})
         if not self.is_pooled:
             weights = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
-            rows = rows[:, 0] if self.spec.pooling == "cls" else np.einsum("nt,ntd->nd", weights, rows)
+            if self.spec.pooling == "cls":
+                rows = rows[:, 0]
+            else:
+                rows = np.einsum("nt,ntd->nd", weights, rows)
         return np.asarray(rows, dtype=np.float32)

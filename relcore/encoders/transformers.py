@@ -171,16 +171,24 @@ class TorchBatches:
     """
 
     def __init__(self, forward: Callable[[list[Any]], dict[str, torch.Tensor]], device: str) -> None:
-        self.forward, self.device = forward, device
-        self.size = _AT_ONCE if device == "cpu" else _AT_ONCE_ON_GPU
+        self.forward = forward
+        self.device = device
+        if device == "cpu":
+            self.size = _AT_ONCE
+        else:
+            self.size = _AT_ONCE_ON_GPU
 
     def __call__(self, items: list[Any]) -> dict[str, np.ndarray]:
         import torch
 
         parts: list[dict[str, np.ndarray]] = []
-        start, precise = 0, full_precision(torch, self.device.partition(":")[0])
+        start = 0
+        precise = full_precision(torch, self.device.partition(":")[0])
         # For a single item, for example a typed text, several threads cost more time than they save.
-        alone = one_thread() if len(items) == 1 and self.device == "cpu" else nullcontext()
+        if len(items) == 1 and self.device == "cpu":
+            alone = one_thread()
+        else:
+            alone = nullcontext()
         with torch.inference_mode(), precise, alone:
             while start < len(items):
                 size = min(self.size, len(items) - start)
@@ -283,7 +291,8 @@ class _PretrainedRows:
     code that comes with the model."""
 
     def __init__(self, spec: PretrainedEncoder, folder: Path) -> None:
-        self.spec, self.device = spec, torch_name()
+        self.spec = spec
+        self.device = torch_name()
         self.whole = _load_transformer(spec, folder).eval().to(self.device)
         tower, features = _TOWERS[spec.kind]
         self.model = self.whole
@@ -308,7 +317,8 @@ class _PretrainedRows:
         """Return the hidden state of each output, and the number of states, including the embedding."""
         output = self.model(**inputs, output_hidden_states=True)
         # The last of CLIP's hidden states lacks the final norm, so `last_hidden_state` replaces it.
-        states, spec = [*output.hidden_states[:-1], output.last_hidden_state], self.spec
+        states = [*output.hidden_states[:-1], output.last_hidden_state]
+        spec = self.spec
         if any(not -len(states) <= layer < len(states) for layer in spec.layers):
             raise SpaceError(
                 f"{spec.title}: expected layers from 0 (the embedding) to {len(states) - 1}, or -1 and below"
@@ -338,7 +348,9 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
             f"model {spec.model!r:.200}: expected a transformers model, got one that cannot be loaded"
             f" ({reason:.200}); save it again with model.save_pretrained(folder)"
         ) from error
-    wanted, other, fits = "vision", "text", model.main_input_name == "pixel_values"
+    wanted = "vision"
+    other = "text"
+    fits = model.main_input_name == "pixel_values"
     if spec.kind == "texts":
         wanted, other = other, wanted
         fits = not hasattr(model.config, "vision_config") and "pixel_values" not in model.main_input_name
@@ -378,14 +390,18 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
     from transformers import AutoImageProcessor, AutoTokenizer
 
     texts = spec.kind == "texts"
-    auto = AutoTokenizer if texts else AutoImageProcessor
+    auto = AutoImageProcessor
+    if texts:
+        auto = AutoTokenizer
     try:
         loaded = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         why = "one that knows no words"  # the tokenizer that transformers returns if files are missing
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
         loaded, why = None, _first_line(error)
     if loaded is None or (texts and len(loaded) <= len(loaded.all_special_ids)):
-        what = "tokenizer" if texts else "image processor"
+        what = "image processor"
+        if texts:
+            what = "tokenizer"
         raise SpaceError(
             f"model {spec.model!r}: expected the files of its {what} beside the weights, got {why}; save them"
             f" there with {what.split()[-1]}.save_pretrained(folder)"
@@ -519,7 +535,10 @@ class _SentenceRows(_PretrainedRows):
         return _Tokens(np.array(ids, dtype=np.int64) for ids in tokens)
 
     def __call__(self, texts: list[str] | _Tokens) -> dict[str, np.ndarray]:
-        tokens = texts if isinstance(texts, _Tokens) else self.ahead(texts)
+        if isinstance(texts, _Tokens):
+            tokens = texts
+        else:
+            tokens = self.ahead(texts)
         order = np.argsort([len(ids) for ids in tokens], kind="stable")
         rows = self.batches([tokens[row] for row in order])
         back = np.argsort(order)
@@ -527,7 +546,8 @@ class _SentenceRows(_PretrainedRows):
 
     def _forward(self, items: list[np.ndarray]) -> dict[str, torch.Tensor]:
         ids, known = padded(items, self.prepare.pad_token_id or 0)
-        ids, mask = self._on_device(ids), self._on_device(known.astype(np.int64))
+        ids = self._on_device(ids)
+        mask = self._on_device(known.astype(np.int64))
         if self.spec.pooling == "pooled":
             return self._pooled_output(input_ids=ids, attention_mask=mask)
         states, _ = self._states(input_ids=ids, attention_mask=mask)
@@ -541,7 +561,9 @@ class _SentenceRows(_PretrainedRows):
 
         tensor = torch.from_numpy(array)
         # Copy from pinned memory, so that the copy starts while the GPU still computes.
-        return tensor if self.device == "cpu" else tensor.pin_memory().to(self.device, non_blocking=True)
+        if self.device == "cpu":
+            return tensor
+        return tensor.pin_memory().to(self.device, non_blocking=True)
 
 
 @dataclass(frozen=True)
@@ -584,7 +606,8 @@ class _PictureRows(_PretrainedRows):
                 f" got an error in {self.where!r} ({error}); set do_resize in its preprocessor_config.json,"
                 " or resize the pictures"
             ) from error
-        pixels, spec = inputs["pixel_values"].to(self.device), self.spec
+        pixels = inputs["pixel_values"].to(self.device)
+        spec = self.spec
         if spec.pooling == "pooled":
             return self._pooled_output(pixel_values=pixels)
         states, n_states = self._states(pixel_values=pixels)
@@ -598,10 +621,17 @@ class _PictureRows(_PretrainedRows):
     def _rows(self, state: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
         """Pool a hidden state (m, tokens, d) or a feature map (m, d, height, width) to rows (m, d)."""
         side = getattr(self.model.config, "patch_size", None) or 1
-        height, width = side if isinstance(side, (tuple, list)) else (side, side)
+        if isinstance(side, (tuple, list)):
+            height, width = side
+        else:
+            height = side
+            width = side
         # Tokens beyond the number of patches are special. Models that merge patches have none.
         patches = (size[0] // height) * (size[1] // width)
-        special = 0 if state.ndim == 4 else max(0, state.shape[1] - patches)
+        if state.ndim == 4:
+            special = 0
+        else:
+            special = max(0, state.shape[1] - patches)
         if self.spec.pooling == "cls":
             if not special:
                 raise SpaceError(
@@ -609,4 +639,6 @@ class _PictureRows(_PretrainedRows):
                     f" {type(self.model).__name__} without; choose pooling 'mean'"
                 )
             return state[:, 0]
-        return state.float().mean(dim=(2, 3)) if state.ndim == 4 else state[:, special:].float().mean(dim=1)
+        if state.ndim == 4:
+            return state.float().mean(dim=(2, 3))
+        return state[:, special:].float().mean(dim=1)

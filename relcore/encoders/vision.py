@@ -62,13 +62,20 @@ def _loss_of(
     from torch.nn.functional import cross_entropy
 
     def loss(batch: torch.Tensor) -> torch.Tensor:
-        pictures = _distorted(images[batch]) if distort else images[batch]
+        if distort:
+            pictures = _distorted(images[batch])
+        else:
+            pictures = images[batch]
         return cross_entropy(model["head"](model["encoder"](pictures)), targets[batch])
 
     return loss
 
 
-_ANGLE, _SHEAR, _SCALE, _SHIFT = 0.26, 0.2, 0.15, 0.15  # angle in radians (15°); a shift of 1 is half a side
+# angle in radians (15°); a shift of 1 is half a side
+_ANGLE = 0.26
+_SHEAR = 0.2
+_SCALE = 0.15
+_SHIFT = 0.15
 
 
 def _distorted(images: torch.Tensor) -> torch.Tensor:
@@ -80,7 +87,8 @@ def _distorted(images: torch.Tensor) -> torch.Tensor:
     def drawn(most: float) -> torch.Tensor:
         return most * (2 * torch.rand(len(images), device=images.device) - 1)
 
-    angle, dark = drawn(_ANGLE), images.amin(dim=(0, 2, 3), keepdim=True)
+    angle = drawn(_ANGLE)
+    dark = images.amin(dim=(0, 2, 3), keepdim=True)
     across = torch.stack([(1 + drawn(_SCALE)) * angle.cos(), drawn(_SHEAR) - angle.sin(), drawn(_SHIFT)], 1)
     down = torch.stack([angle.sin(), (1 + drawn(_SCALE)) * angle.cos(), drawn(_SHIFT)], 1)
     grid = affine_grid(torch.stack([across, down], 1), images.shape, align_corners=False)
@@ -113,19 +121,30 @@ def small_network(architecture: Architecture, channels: int, size: tuple[int, in
             layers = [*_convolution(before, after, stride), *_convolution(after, after, 1)[:-1]]
             self.body = nn.Sequential(*layers)
             same = before == after and stride == 1
-            self.shortcut = nn.Identity() if same else nn.Conv2d(before, after, 1, stride, bias=False)
+            if same:
+                self.shortcut = nn.Identity()
+            else:
+                self.shortcut = nn.Conv2d(before, after, 1, stride, bias=False)
 
         def forward(self, images):
             return (self.body(images) + self.shortcut(images)).relu()
 
-    residual, stride = architecture == "residual", 1 if max(size) <= _LARGE else 2
+    residual = architecture == "residual"
+    stride = 1 if max(size) <= _LARGE else 2
     before, after = (24, 48) if residual else (32, 64)
     layers = _convolution(channels, before, stride)
-    layers += [Block(before, before, 1)] if residual else []
-    height, wide = ceil(size[0] / stride), ceil(size[1] / stride)
+    if residual:
+        layers += [Block(before, before, 1)]
+    height = ceil(size[0] / stride)
+    wide = ceil(size[1] / stride)
     while max(height, wide) > _SMALLEST:
-        layers += [Block(before, after, 2)] if residual else _convolution(before, after, 2)
-        before, height, wide = after, ceil(height / 2), ceil(wide / 2)
+        if residual:
+            layers += [Block(before, after, 2)]
+        else:
+            layers += _convolution(before, after, 2)
+        before = after
+        height = ceil(height / 2)
+        wide = ceil(wide / 2)
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * height * wide, width))
 
 
@@ -142,7 +161,8 @@ def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
     from torch import nn
 
     side = max(2, ceil(max(size) / _TOKENS))
-    rows, columns = ceil(size[0] / side), ceil(size[1] / side)
+    rows = ceil(size[0] / side)
+    columns = ceil(size[1] / side)
     dimension = 64
 
     class VisionTransformer(nn.Module):
@@ -224,7 +244,8 @@ class SmallVision(_Classifier):
         )
 
     def seconds(self, n: int, pixels: int = 64) -> float:
-        pixels = self.image_size**2 if self.image_size else pixels
+        if self.image_size:
+            pixels = self.image_size**2
         rows = min((1 - _HELD_OUT) * n, self.train_rows) * self.epochs
         rows += n / 3  # encoding takes a third of the time of a training step
         return 3.0 + rows * _SECONDS[self.architecture] * (pixels / 64) ** 0.5
@@ -250,7 +271,8 @@ class SmallVision(_Classifier):
         train, held_out, classes, targets = self._split(dataset)
         rows = np.sort(np.concatenate([train, held_out]))
         mode, size, pixels = self._pixels(dataset, rows, report)
-        device, trained_on = torch_name(), pixels[np.isin(rows, train)]
+        device = torch_name()
+        trained_on = pixels[np.isin(rows, train)]
         mean = trained_on.mean(axis=(0, 2, 3), keepdims=True, dtype=np.float64).astype(np.float32)
         deviation = trained_on.std(axis=(0, 2, 3), keepdims=True, dtype=np.float64)
         deviation = np.maximum(deviation, 1).astype(np.float32)
@@ -272,7 +294,8 @@ class SmallVision(_Classifier):
         return Trained(saved_arrays(model) | {"pixel_mean": mean, "pixel_deviation": deviation}, metadata)
 
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
-        device, encoder = torch_name(), self.network(trained)["encoder"]
+        device = torch_name()
+        encoder = self.network(trained)["encoder"]
 
         def encode_batch(images: list) -> dict[str, np.ndarray]:
             with reproducible(self.random_state), model_on(encoder, device) as there:
@@ -285,7 +308,8 @@ class SmallVision(_Classifier):
         """The pictures as a tensor (m, channels, height, width)."""
         import torch
 
-        arrays, size = trained.arrays, tuple(trained.metadata["size"])
+        arrays = trained.arrays
+        size = tuple(trained.metadata["size"])
         self._check_sizes(images, size, name)
         pixels = pixel_array(images, trained.metadata["mode"], size, name)
         pixels = (pixels - arrays["pixel_mean"]) / arrays["pixel_deviation"]
@@ -318,10 +342,8 @@ class SmallVision(_Classifier):
         n_batches = -(-len(train) // _BATCH)
         device = train.device
         settings = {"lr": _LEARNING_RATE, "weight_decay": 0.05, **step_settings(str(device))}
-        optimizer, loss_of = (
-            torch.optim.AdamW(model.parameters(), **settings),
-            _loss_of(model, images, labels, self.distorts),
-        )
+        optimizer = torch.optim.AdamW(model.parameters(), **settings)
+        loss_of = _loss_of(model, images, labels, self.distorts)
         n_steps = self.epochs * n_batches
         # Avoid 5 steps, because the schedule divides by its number of rising steps, n / 5 − 1.
         n_steps += n_steps == 5
@@ -329,7 +351,8 @@ class SmallVision(_Classifier):
             optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2
         )
         order = torch.Generator(device).manual_seed(self.random_state)
-        losses, accuracies = [], []
+        losses = []
+        accuracies = []
         for epoch in range(1, self.epochs + 1):
             model.train()
             shuffled = train[torch.randperm(len(train), generator=order, device=device)]
@@ -348,7 +371,10 @@ class SmallVision(_Classifier):
     def _split(self, dataset: Dataset) -> tuple[np.ndarray, np.ndarray, list[str], np.ndarray]:
         """Return the row numbers of training rows, the row numbers of held-out rows, the names of the
         classes, and the class of each row (-1 for none)."""
-        labels = np.full(len(dataset), "") if dataset.labels is None else dataset.labels.astype(str)
+        if dataset.labels is None:
+            labels = np.full(len(dataset), "")
+        else:
+            labels = dataset.labels.astype(str)
         labelled = labels != ""
         classes, numbers = np.unique(labels[labelled], return_inverse=True)
         if len(classes) < 2 or len(classes) > len(numbers) / 2:
@@ -378,13 +404,17 @@ class SmallVision(_Classifier):
         """Return the mode, the size (height, width) and the pixels (m, channels, height, width) of these
         rows. They are read in blocks."""
         first = dataset.item(int(rows[0]))
-        size = (self.image_size, self.image_size) if self.image_size else (first.height, first.width)
+        if self.image_size:
+            size = (self.image_size, self.image_size)
+        else:
+            size = (first.height, first.width)
         if max(size) > LARGEST:
             raise SpaceError(
                 f"{self.title}: expected pictures of at most {LARGEST} × {LARGEST} pixels, got {size[1]} ×"
                 f" {size[0]} in {dataset.name!r}; set image_size=32, or choose a pretrained encoder"
             )
-        mode, parts = "L", []
+        mode = "L"
+        parts = []
         for start in range(0, len(dataset), _READ):
             stop = min(start + _READ, len(dataset))
             wanted = rows[(rows >= start) & (rows < stop)] - start
@@ -393,7 +423,8 @@ class SmallVision(_Classifier):
                 images = [block[row] for row in wanted]
                 self._check_sizes(images, size, dataset.name)
                 if mode == "L" and mode_of(images) == "RGB":
-                    mode, parts = "RGB", [np.repeat(part, 3, axis=1) for part in parts]
+                    mode = "RGB"
+                    parts = [np.repeat(part, 3, axis=1) for part in parts]
                 parts.append(pixel_array(images, mode, size, dataset.name))
             report(stop, len(dataset), f"{self.title}: reading the pictures")
         return mode, size, np.concatenate(parts)
@@ -467,19 +498,23 @@ class SweptVision(_Classifier):
         """
         import torch
 
-        parts, device = split_pictures(dataset), torch_name()
-        size, n_classes = parts.pixels.shape[1:], int(parts.classes.max()) + 1
+        parts = split_pictures(dataset)
+        device = torch_name()
+        size = parts.pixels.shape[1:]
+        n_classes = int(parts.classes.max()) + 1
         images = torch.from_numpy(parts.pixels).to(device)
         kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
-        losses, accuracies, test_accuracies, best, weights = [], [], [], -1, {}
+        losses = []
+        accuracies = []
+        test_accuracies = []
+        best = -1
+        weights = {}
         with reproducible(self.random_state):
             targets = torch.from_numpy(parts.classes).to(device)
             model = new_network(self, size, n_classes).to(device)
             settings = {"lr": self.learning_rate, **step_settings(device)}
-            optimizer, loss_of = (
-                kinds[self.optimizer](model.parameters(), **settings),
-                _loss_of(model, images, targets),
-            )
+            optimizer = kinds[self.optimizer](model.parameters(), **settings)
+            loss_of = _loss_of(model, images, targets)
             train = torch.from_numpy(parts.train).to(device)
             for epoch in range(self.epochs):
                 model.train()
@@ -494,7 +529,8 @@ class SweptVision(_Classifier):
                 if watch:
                     watch(rows.cpu().numpy())
                 if best < 0 or accuracies[-1] > accuracies[best]:
-                    best, weights = epoch, saved_arrays(model)
+                    best = epoch
+                    weights = saved_arrays(model)
                 report(epoch + 1, self.epochs, f"{self.title}: epoch {epoch + 1} of {self.epochs}")
         facts = {"losses": losses, "accuracies": accuracies, "test_accuracies": test_accuracies}
         facts |= {"epoch": best + 1, "size": list(size), "n_classes": n_classes}
@@ -503,7 +539,8 @@ class SweptVision(_Classifier):
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
         import torch
 
-        facts, device = trained.metadata, torch_name()
+        facts = trained.metadata
+        device = torch_name()
         with reproducible(self.random_state):  # a new network draws random weights
             model = new_network(self, facts["size"], facts["n_classes"])
         load_arrays(model, trained.arrays)
@@ -539,7 +576,10 @@ def split_pictures(dataset: Dataset) -> SplitPictures:
     SpaceError
         A label is missing, there are fewer than two classes, or pictures differ in size.
     """
-    names = np.array([]) if dataset.labels is None else dataset.labels.astype(str)
+    if dataset.labels is None:
+        names = np.array([])
+    else:
+        names = dataset.labels.astype(str)
     if len(set(names)) < 2 or (names == "").any():
         raise SpaceError(
             f"{dataset.name}: expected a label for each picture, of two classes or more, to train on; choose"
@@ -550,9 +590,11 @@ def split_pictures(dataset: Dataset) -> SplitPictures:
     test = held_out_rows(len(names))
     rest = np.random.default_rng(1).permutation(np.setdiff1d(np.arange(len(names)), test))
     n_validation = max(1, round(_VALIDATION * len(rest)))
-    train, validation = np.sort(rest[n_validation:]), np.sort(rest[:n_validation])
+    train = np.sort(rest[n_validation:])
+    validation = np.sort(rest[:n_validation])
     classes = np.unique(names, return_inverse=True)[1].astype(np.int64)
-    mean, deviation = float(pixels[train].mean()), float(pixels[train].std()) or 1.0
+    mean = float(pixels[train].mean())
+    deviation = float(pixels[train].std()) or 1.0
     pixels = ((pixels - mean) / deviation).astype(np.float32)
     return SplitPictures(pixels, classes, train, validation, test, mean, deviation)
 
@@ -585,9 +627,13 @@ def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
     else:
         before, height, width = 1, *size[1:]
         for layer in range(spec.depth):
-            stride = 1 if layer == 0 or max(height, width) <= 2 else 2
+            stride = 2
+            if layer == 0 or max(height, width) <= 2:
+                stride = 1
             layers += [nn.Conv2d(before, 24, 3, stride, padding=1), activation(), nn.Dropout(spec.dropout)]
-            before, height, width = 24, ceil(height / stride), ceil(width / stride)
+            before = 24
+            height = ceil(height / stride)
+            width = ceil(width / stride)
         layers.append(nn.Flatten())
         last = before * height * width
     encoder = nn.Sequential(*layers, nn.Linear(last, spec.width))

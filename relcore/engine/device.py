@@ -161,7 +161,8 @@ class NumpyDevice:
         """The first m columns of axes (c, n) as float16. Each axis is scaled such that it ranges over −1 … 1.
         A constant axis becomes 0.
         """
-        low, high = axes.min(axis=1, keepdims=True), axes.max(axis=1, keepdims=True)
+        low = axes.min(axis=1, keepdims=True)
+        high = axes.max(axis=1, keepdims=True)
         half = (high - low) / 2
         units = axes[:, :m] - (low + high) / 2
         units /= np.where(half > 0, half, 1)
@@ -169,7 +170,10 @@ class NumpyDevice:
 
     def largest(self, values: Array, k: int) -> np.ndarray:
         """The indices (k,) of the k largest values (n,), with the largest first."""
-        best = np.argpartition(values, -k)[-k:] if k < len(values) else np.arange(len(values))
+        if k < len(values):
+            best = np.argpartition(values, -k)[-k:]
+        else:
+            best = np.arange(len(values))
         return best[np.argsort(-values[best], kind="stable")]
 
     def exact(self) -> AbstractContextManager:
@@ -186,7 +190,9 @@ class NumpyDevice:
 
     def get(self, array: Array, out: np.ndarray | None = None) -> np.ndarray:
         """The array in the machine's memory. If `out` is given, it is written there."""
-        return array if out is None else _copy(out, array)
+        if out is None:
+            return array
+        return _copy(out, array)
 
     def rows(self, X: np.ndarray) -> Array:
         """Rows (m, d) as float32 on the device. X may have any real type and may be mapped from a file."""
@@ -231,9 +237,16 @@ class TorchDevice:
         with extra():
             import torch
 
-        self._torch, self.name, self._part = torch, name, part
+        self._torch = torch
+        self.name = name
+        self._part = part
         self.torch_name = "cpu" if name == "torch" else name
-        self.block_rows, self.search_rows = (8192, 4096) if name == "torch" else (1 << 18, 1 << 17)
+        if name == "torch":
+            self.block_rows = 8192
+            self.search_rows = 4096
+        else:
+            self.block_rows = 1 << 18
+            self.search_rows = 1 << 17
 
     def clone_for_thread(self) -> TorchDevice:
         return self
@@ -266,10 +279,13 @@ class TorchDevice:
 
     def get(self, array: Array, out: np.ndarray | None = None) -> np.ndarray:
         if self.torch_name == "cpu" or array.nbytes < _STAGED:
-            return array.cpu().numpy() if out is None else _copy(out, array.cpu().numpy())
+            if out is None:
+                return array.cpu().numpy()
+            return _copy(out, array.cpu().numpy())
         # As in `put`, there are two pinned pieces: the device fills one while the host empties the other.
         array = array.contiguous()
-        out = np.empty(array.shape, array[:0].cpu().numpy().dtype) if out is None else out
+        if out is None:
+            out = np.empty(array.shape, array[:0].cpu().numpy().dtype)
         waiting: list[tuple[slice, Any, Any]] = []
         for piece in [*_pieces(out), None]:
             if piece is not None:
@@ -301,7 +317,8 @@ class TorchDevice:
             return self.rows(np.asarray(X[block]))
         if is_mapped:
             X.origin.need_unchanged()
-        content, copy = content_of(X), self.all_on_device if is_mapped else self.rows
+        content = content_of(X)
+        copy = self.all_on_device if is_mapped else self.rows
         rows = _cached_rows(self.torch_name, content, 4 * X.size, self._room(), lambda: copy(X))
         _own(X, (content, self.torch_name))
         return rows[block]
@@ -317,7 +334,8 @@ class TorchDevice:
         return out
 
     def full_range(self, axes: Array, m: int) -> np.ndarray:
-        low, high = axes.amin(1, keepdim=True), axes.amax(1, keepdim=True)
+        low = axes.amin(1, keepdim=True)
+        high = axes.amax(1, keepdim=True)
         half = (high - low) / 2
         units = (axes[:, :m] - (low + high) / 2) / self._torch.where(half > 0, half, 1)
         return self.get(units.half())
@@ -382,7 +400,9 @@ Device = NumpyDevice | TorchDevice
 def device_of(name: str | None = None) -> Device:
     """The device with this name; by default the device that the user chose."""
     name = resolve(name)
-    return NumpyDevice() if name == "cpu" else TorchDevice(name)
+    if name == "cpu":
+        return NumpyDevice()
+    return TorchDevice(name)
 
 
 def preload_torch() -> None:
@@ -450,7 +470,9 @@ class ProcessSetting:
     the last one that leaves restores it."""
 
     def __init__(self) -> None:
-        self._lock, self._users, self._before = Lock(), 0, None
+        self._lock = Lock()
+        self._users = 0
+        self._before = None
 
     @contextmanager
     def changed(self, change: Callable[[], T], restore: Callable[[T], None]) -> Iterator[T]:
@@ -469,7 +491,8 @@ class ProcessSetting:
                     restore(self._before)
 
 
-_precise, _one_thread = ProcessSetting(), ProcessSetting()
+_precise = ProcessSetting()
+_one_thread = ProcessSetting()
 
 
 @contextmanager
@@ -492,7 +515,8 @@ def full_precision(torch: Any, kind: str) -> Iterator[None]:
 def _precision(torch: Any) -> tuple[str | tuple[str, str], bool]:
     """Return the precision of products by cuBLAS and on the CPU, and whether convolutions use TF32. In torch
     2.8, the precision of both is one word."""
-    matmul, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn.allow_tf32
+    matmul = torch.backends.cuda.matmul
+    convolutions = torch.backends.cudnn.allow_tf32
     if not hasattr(matmul, "fp32_precision"):
         return torch.get_float32_matmul_precision(), convolutions
     return (matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision), convolutions

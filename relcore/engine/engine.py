@@ -61,17 +61,24 @@ def nearest(
     SpaceError
         k is larger than n.
     """
-    n, m = len(base), len(queries)
+    n = len(base)
+    m = len(queries)
     if k > n:
         raise SpaceError(f"k: expected at most {n}, the number of rows, got {k}; choose fewer neighbours")
     queries = np.ascontiguousarray(queries, dtype=np.float32)
-    sample = base[:: max(1, n // _SAMPLED_ROWS)] if unit else base[:0]
-    common = common_direction(sample) if unit else None
+    if unit:
+        sample = base[:: max(1, n // _SAMPLED_ROWS)]
+    else:
+        sample = base[:0]
+    common = None
+    if unit:
+        common = common_direction(sample)
     tied = common is None and many_coincide(sample, n, k)
     # If all rows have nearly one direction, their products differ only in the last digits of float32. So a
     # common row is subtracted: distances stay the same and become exact. |x − y|² = |x|² − 2 (x·y − |y|² /
     # 2).
-    queries = queries if common is None else queries - common
+    if common is not None:
+        queries = queries - common
     if (device or chosen()) == "auto" and m * n <= _FEW_PRODUCTS:
         device = "cpu"
 
@@ -79,11 +86,13 @@ def nearest(
         size = where.rows_at_once(where.search_rows, 8 * min(m, ROWS_PER_BLOCK) + 8 * queries.shape[1])
         if isinstance(where, NumpyDevice):
             size = min(size, max(512, _PRODUCTS // max(1, min(m, ROWS_PER_BLOCK))))
-        wanted, middle = where.put(queries), None if common is None else where.put(common)
+        wanted = where.put(queries)
+        middle = None if common is None else where.put(common)
 
         def add(top: TopRows | TopTensors, block: slice) -> None:
             # Each block is computed and copied to the device once, for all queries.
-            own, numbers = top.device, where.put(np.arange(block.start, block.stop))
+            own = top.device
+            numbers = where.put(np.arange(block.start, block.stop))
             with own.exact():
                 rows = own.block_on_device(base, block)
                 if middle is not None:
@@ -146,7 +155,9 @@ def common_direction(sample: np.ndarray) -> np.ndarray | None:
     """The mean (d,) of a sample of unit rows (m, d), if all of them point in nearly one direction; otherwise
     None."""
     common = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return None if 1 - common @ common > _ALIKE else common
+    if 1 - common @ common > _ALIKE:
+        return None
+    return common
 
 
 def many_coincide(sample: np.ndarray, n: int, k: int) -> bool:
@@ -197,21 +208,24 @@ class TopRows:
     """
 
     def __init__(self, n_queries: int, k: int, seed: int | None = None, device: Device | None = None) -> None:
-        self.seed, self.device = seed, device or NumpyDevice()
+        self.seed = seed
+        self.device = device or NumpyDevice()
         self.values = np.full((n_queries, k), -np.inf, dtype=np.float32)
         self.rows = np.full((n_queries, k), -1, dtype=np.int64)
 
     def add(self, scores: np.ndarray, rows: np.ndarray, queries: slice = slice(None)) -> None:
         """Add the scores (q, m) of further rows, whose numbers are `rows` (m,). `queries` selects some of the
         queries."""
-        least, k = self.values[queries, -1], self.values.shape[1]
+        least = self.values[queries, -1]
+        k = self.values.shape[1]
         if least[0] == -np.inf and scores.shape[1] > k:
             least = np.maximum(least, _lower_bound(scores, k))
         which = np.flatnonzero(scores.max(axis=1) >= least)
         if 2 * len(which) > len(scores):
             which = np.arange(len(scores))
         else:
-            scores, least = scores[which], least[which]
+            scores = scores[which]
+            least = least[which]
         # Search a flat array, which is much faster than searching a matrix.
         flat = np.flatnonzero(scores >= least[:, None])
         place, columns = np.divmod(flat, scores.shape[1])
@@ -240,18 +254,28 @@ class TopRows:
         ascending."""
         if not len(which):
             return
-        starts, k = np.flatnonzero(np.diff(which, prepend=-1)), self.values.shape[1]
-        changed, counts = which[starts], np.diff(starts, append=len(which))
-        known = 0 if np.isneginf(self.values[changed, 0]).all() else k
+        starts = np.flatnonzero(np.diff(which, prepend=-1))
+        k = self.values.shape[1]
+        changed = which[starts]
+        counts = np.diff(starts, append=len(which))
+        known = k
+        if np.isneginf(self.values[changed, 0]).all():
+            known = 0
         # Each query gets one row of a matrix, with its current best rows first. Sorting the rows of this
         # matrix takes a third of the time of sorting one long list.
         columns = np.arange(len(which)) - np.repeat(starts - known, counts)
         lines = np.repeat(np.arange(len(changed)), counts), columns
         shape = len(changed), max(k, known + counts.max())
-        all_values, all_rows = np.full(shape, -np.inf, np.float32), np.full(shape, -1)
-        all_values[:, :known], all_values[lines] = self.values[changed, :known], values
-        all_rows[:, :known], all_rows[lines] = self.rows[changed, :known], rows
-        ties = all_rows if self.seed is None else pseudo_random(all_rows, self.seed)
+        all_values = np.full(shape, -np.inf, np.float32)
+        all_rows = np.full(shape, -1)
+        all_values[:, :known] = self.values[changed, :known]
+        all_values[lines] = values
+        all_rows[:, :known] = self.rows[changed, :known]
+        all_rows[lines] = rows
+        if self.seed is None:
+            ties = all_rows
+        else:
+            ties = pseudo_random(all_rows, self.seed)
         first = ties.argsort(axis=1)
         order = (-np.take_along_axis(all_values, first, axis=1)).argsort(axis=1, kind="stable")[:, :k]
         best = np.take_along_axis(first, order, axis=1)
@@ -281,7 +305,9 @@ def pseudo_random(rows: Array, seed: int) -> Array:
     return mixed ^ _as_signed(1 << 63)
 
 
-_GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_GOLDEN = 0x9E3779B97F4A7C15
+_FIRST = 0xBF58476D1CE4E5B9
+_SECOND = 0x94D049BB133111EB
 
 
 def _as_signed(number: int) -> int:
@@ -298,13 +324,17 @@ class TopTensors:
     def __init__(self, n_queries: int, k: int, seed: int | None, device: Device) -> None:
         import torch
 
-        self._torch, self.device, self.seed = torch, device, seed
+        self._torch = torch
+        self.device = device
+        self.seed = seed
         self.values = torch.full((n_queries, k), -torch.inf, device=device.torch_name)
         self.rows = torch.full((n_queries, k), -1, dtype=torch.int64, device=device.torch_name)
 
     def add(self, scores: Array, rows: Array, queries: slice = slice(None)) -> None:
-        rows = self.device.put(rows) if isinstance(rows, np.ndarray) else rows
-        k, n = self.values.shape[1], scores.shape[1]
+        if isinstance(rows, np.ndarray):
+            rows = self.device.put(rows)
+        k = self.values.shape[1]
+        n = scores.shape[1]
         values, places = self._torch.topk(scores, min(k + _MORE, n), dim=1)
         if n > values.shape[1]:
             # Of several equal scores, topk may choose any. If the last candidate ties with the k-th, a row
@@ -312,7 +342,8 @@ class TopTensors:
             tied = (values[:, -1] == values[:, k - 1]) & (values[:, -1] >= self.values[queries, -1])
             for query in self._torch.nonzero(tied)[:, 0].tolist():
                 order = self._order(scores[query][None], rows[None])[0, : values.shape[1]]
-                values[query], places[query] = scores[query, order], order
+                values[query] = scores[query, order]
+                places[query] = order
         self._enter(values, rows[places], queries)
 
     def merge(self, other: TopTensors) -> None:
@@ -331,13 +362,18 @@ class TopTensors:
         self.values[queries], self.rows[queries] = values.gather(1, order), rows.gather(1, order)
 
     def _order(self, values: Array, rows: Array) -> Array:
-        ties = rows if self.seed is None else pseudo_random(rows, self.seed)
+        if self.seed is None:
+            ties = rows
+        else:
+            ties = pseudo_random(rows, self.seed)
         first = ties.argsort(dim=1, stable=True)
         return first.gather(1, values.gather(1, first).argsort(dim=1, descending=True, stable=True))
 
 
 def top_rows(device: Device, n_queries: int, k: int, seed: int | None = None) -> TopRows | TopTensors:
-    kind = TopRows if isinstance(device, NumpyDevice) else TopTensors
+    kind = TopTensors
+    if isinstance(device, NumpyDevice):
+        kind = TopRows
     return kind(n_queries, k, seed, device)
 
 
@@ -353,15 +389,21 @@ def crowding(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
 
     def search(where: Device) -> tuple[np.ndarray, np.ndarray]:
         with where.exact():
-            return _crowding_on_cpu(X, Y, k) if isinstance(where, NumpyDevice) else by_topk(where)
+            if isinstance(where, NumpyDevice):
+                return _crowding_on_cpu(X, Y, k)
+            return by_topk(where)
 
     def by_topk(where: Device) -> tuple[np.ndarray, np.ndarray]:
         import torch
 
-        best, means = None, []
+        best = None
+        means = []
         for _, products in _products(where, X, Y):
             means.append(products.topk(min(k, len(Y)), dim=1).values.double().mean(dim=1))
-            best = products if best is None else torch.cat([best, products])
+            if best is None:
+                best = products
+            else:
+                best = torch.cat([best, products])
             best = best.topk(min(k, len(best)), dim=0).values
         return tuple(where.get(one.float()) for one in (torch.cat(means), best.double().mean(dim=0)))
 
@@ -371,10 +413,12 @@ def crowding(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
 def _crowding_on_cpu(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     # This is exact and faster than partial sorting: the k-th largest of the maxima of groups of columns is a
     # lower limit of the k largest products, and few products reach it.
-    k_rows, k_columns = min(k, len(Y)), min(k, len(X))
+    k_rows = min(k, len(Y))
+    k_columns = min(k, len(X))
     # For each column, the k largest group maxima so far.
     bound = np.full((k_columns, len(Y)), -np.inf, dtype=np.float32)
-    row_parts, column_parts = [], []
+    row_parts = []
+    column_parts = []
     for block, products in _products(NumpyDevice(), X, Y):
         reached = np.partition(_group_maxima(products, k_rows), -k_rows, axis=1)[:, -k_rows, None]
         bound = np.sort(np.concatenate([bound, _group_maxima(products.T, k_columns).T]), axis=0)[-k_columns:]
@@ -411,7 +455,8 @@ def best_both_ways(
     """
 
     def search(where: Device) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        partner, best = np.empty(len(X), dtype=np.int64), np.empty(len(X), dtype=np.float32)
+        partner = np.empty(len(X), dtype=np.int64)
+        best = np.empty(len(X), dtype=np.float32)
         other = np.full(len(Y), -np.inf, dtype=np.float32)
         with where.exact():
             for block, products in _products(where, X, Y):
@@ -433,11 +478,9 @@ def best_without(
     excluded. `crowded` (m,) is the `crowding` of the rows of Y."""
 
     def search(where: Device) -> tuple[np.ndarray, np.ndarray]:
-        other, csls, penalty = (
-            np.empty(len(X), np.int64),
-            np.empty(len(X), np.float32),
-            where.put(crowded / 2),
-        )
+        other = np.empty(len(X), np.int64)
+        csls = np.empty(len(X), np.float32)
+        penalty = where.put(crowded / 2)
         with where.exact():
             for block, products in _products(where, X, Y):
                 products[where.put(np.arange(len(products))), where.put(partner[block])] = -np.inf
@@ -462,7 +505,8 @@ def mean_of_nearest(
 
     if crowd:  # one more coordinate subtracts half the mean product of each key
         crowded = crowding(queries, keys, crowd)[1] / 2
-        queries, keys = np.column_stack([queries, np.ones(len(queries))]), np.column_stack([keys, -crowded])
+        queries = np.column_stack([queries, np.ones(len(queries))])
+        keys = np.column_stack([keys, -crowded])
     near = nearest(queries, keys.astype(np.float32), k, unit=False).rows
     return unit_rows(values[near].mean(axis=1))
 
@@ -477,7 +521,9 @@ def _products(where: Device, X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[sli
 
 
 def _largest(products: Array, axis: int) -> Array:
-    return products.max(axis=axis) if isinstance(products, np.ndarray) else products.amax(axis)
+    if isinstance(products, np.ndarray):
+        return products.max(axis=axis)
+    return products.amax(axis)
 
 
 def _top_mean(products: Array, k: int) -> Array:
@@ -553,7 +599,9 @@ class Engine:
         is nearly singular.
         """
         solved, inverse_condition = self._solve(_cholesky_on_cpu, _cholesky_by_torch, A, B)
-        return solved if inverse_condition > _SAFE_CHOLESKY else None
+        if inverse_condition > _SAFE_CHOLESKY:
+            return solved
+        return None
 
     def product(self, A: np.ndarray, B: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         """The product (n, d) of A (n, k) and B (k, d)."""
@@ -597,7 +645,9 @@ class Engine:
                     for matrix in matrices
                 )
                 solved = by_torch(torch, *arrays)
-            return tuple(map(where.get, solved)) if isinstance(solved, tuple) else where.get(solved)
+            if isinstance(solved, tuple):
+                return tuple(map(where.get, solved))
+            return where.get(solved)
 
         few = (self.device or chosen()) == "auto" and np.size(matrices[0]) <= _FEW
         return on_device(work, "cpu" if few else self.device)
@@ -628,7 +678,8 @@ class Engine:
             with where.exact():
                 for block in row_blocks(len(X), size):
                     rows = where.block_on_device(X, block)
-                    rows = rows if middle is None else (rows - middle).float()
+                    if middle is not None:
+                        rows = (rows - middle).float()
                     rows = where.unit(rows) if unit else rows
                     mapped = rows @ basis
                     where.get(mapped if last is None else (mapped + last).float(), out[block])
@@ -677,7 +728,8 @@ class Engine:
             width = X.shape[1]
             size = where.rows_at_once(where.block_rows, 16 * width)
             # Blocks are so small that they are still in the cache when NumPy uses them again.
-            size = min(size, max(1, 4 * _IN_CACHE // width)) if isinstance(where, NumpyDevice) else size
+            if isinstance(where, NumpyDevice):
+                size = min(size, max(1, 4 * _IN_CACHE // width))
             blocks = list(row_blocks(len(X), size))
 
             def add(found: _Found, block: slice) -> None:
@@ -712,7 +764,9 @@ class _MomentSums:
     """The sums of centred rows and of their products, over all blocks that were added."""
 
     def __init__(self, device: Device, centres: list[np.ndarray]) -> None:
-        self.device, self.host, self.centres = device, centres, [device.put(centre) for centre in centres]
+        self.device = device
+        self.host = centres
+        self.centres = [device.put(centre) for centre in centres]
         self.sums: list[Array] | None = None
 
     def add(self, sides: tuple[Rows, ...], block: slice) -> None:
@@ -723,7 +777,10 @@ class _MomentSums:
             ]
             sums = [self.device.double(one.sum(0)) for one in rows]
             sums.append(self.device.double(rows[0].T @ rows[-1]))
-            self.sums = sums if self.sums is None else [a + b for a, b in zip(self.sums, sums, strict=True)]
+            if self.sums is None:
+                self.sums = sums
+            else:
+                self.sums = [a + b for a, b in zip(self.sums, sums, strict=True)]
 
     def merge(self, other: _MomentSums) -> None:
         if other.sums is not None:
@@ -794,11 +851,16 @@ def _map_on_cpu(
     # the result needs no further pass and no new memory, which would take as long as a pass. Blocks are
     # large, because each product waits for all its threads. If the result is narrow, as for a map, it is
     # scaled instead of the rows.
-    width, narrow = X.shape[1], matrix.shape[1] < X.shape[1]
-    size = max(1, _IN_CACHE // width) if narrow and unit else 2 * ROWS_PER_BLOCK
+    width = X.shape[1]
+    narrow = matrix.shape[1] < X.shape[1]
+    if narrow and unit:
+        size = max(1, _IN_CACHE // width)
+    else:
+        size = 2 * ROWS_PER_BLOCK
     buffer = np.empty((min(len(X), size), width), dtype=np.float32)
     for block in row_blocks(len(X), size):
-        rows, factors = np.asarray(X[block], dtype=np.float32), None
+        rows = np.asarray(X[block], dtype=np.float32)
+        factors = None
         part = buffer[: len(rows)]
         if unit and not narrow:
             rows = unit_rows(rows, mean, part)

@@ -151,7 +151,8 @@ class Steps:
         optimiser: torch.optim.Optimizer,
         device: str,
     ) -> None:
-        self.loss_of, self.optimiser = loss_of, optimiser
+        self.loss_of = loss_of
+        self.optimiser = optimiser
         self._recording = device.startswith("cuda")
         self._runs: Counter[int] = Counter()
         self._recorded: dict[int, tuple[torch.Tensor, Callable[[], None]]] = {}
@@ -213,7 +214,8 @@ def separate_stream(device: str) -> Iterator[None]:
     if not device.startswith("cuda"):
         yield
         return
-    usual, own = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    usual = torch.cuda.current_stream(device)
+    own = torch.cuda.Stream(device)
     own.wait_stream(usual)
     with torch.cuda.stream(own):
         yield
@@ -223,7 +225,9 @@ def separate_stream(device: str) -> Iterator[None]:
 def step_settings(device: str) -> dict[str, bool]:
     """The settings of an optimiser for this device. On a GPU, one kernel updates all weights, because
     launches take most of the time."""
-    return {"fused": True} if device.startswith("cuda") else {}
+    if device.startswith("cuda"):
+        return {"fused": True}
+    return {}
 
 
 @contextmanager

@@ -158,7 +158,10 @@ class Lines:
         y."""
         parts = []
         for line in filter(len, self.lines):
-            ends = {"low": line.low, "high": line.high} if line.has_band else {"low": np.nan, "high": np.nan}
+            if line.has_band:
+                ends = {"low": line.low, "high": line.high}
+            else:
+                ends = {"low": np.nan, "high": np.nan}
             facts = {"name": line.name, "x": line.x, "y": line.y, **ends, "label": list(line.labels) or ""}
             parts.append(pd.DataFrame(facts))
         for kind, axis, values in (("baseline", "y", self.baselines), ("mark", "x", self.marks)):
@@ -169,14 +172,19 @@ class Lines:
         """A description of the chart for screen readers: `alt`, or a text that is made from the numbers."""
         if self.alt:
             return self.alt
-        kind = "Line chart" if self.kind == "lines" else "Scatter plot"
+        kind = "Scatter plot"
+        if self.kind == "lines":
+            kind = "Line chart"
         parts = [f"{line.name}: {self._line_in_words(line)}" for line in self.lines if len(line)]
         parts += [f"{name}: {general(value)}" for name, value in (*self.baselines, *self.marks)]
-        note = f" {' '.join(self.note.split())}." if self.note else ""
+        note = ""
+        if self.note:
+            note = f" {' '.join(self.note.split())}."
         return f"{kind} of {self.y_title} against {self.x_title}. {'; '.join(parts)}.{note}"
 
     def _line_in_words(self, line: Line) -> str:
-        x, y = line.x, line.y
+        x = line.x
+        y = line.y
         if self.x_names:
             return ", ".join(f"{self.x_names[round(a)]} {general(b)}" for a, b in zip(x, y, strict=True))
         ends = np.argsort(x, kind="stable")[[0, -1]]
@@ -222,7 +230,8 @@ class Diagram:
     def line_texts(self) -> list[tuple[np.ndarray, str]]:
         """The texts on the lines, each with its position. Texts without room are left out. A text is not at
         the middle of its line, because two lines may cross there."""
-        told, reach = [], np.ptp(self.points, axis=0).max() * np.array([0.13, 0.07])
+        told = []
+        reach = np.ptp(self.points, axis=0).max() * np.array([0.13, 0.07])
         for (i, j), text in self.lines.items():
             place = 0.6 * self.points[i] + 0.4 * self.points[j]
             others = np.array([*self.points, *(other for other, _ in told)])
@@ -282,7 +291,8 @@ class MovingPoints:
         `letter` is the width and the height of a letter, as shares of the side of the map.
         """
         there = [number for number in range(len(self.group_names)) if (self.groups == number).any()]
-        names, (middle, half_width) = [self.group_names[number] for number in there], self.edges
+        names = [self.group_names[number] for number in there]
+        (middle, half_width) = self.edges
         places = np.full((len(self.titles), len(there), 2), np.nan)
         for t, points in enumerate(self.places):
             boxes = np.empty((0, 4))
@@ -309,7 +319,8 @@ class MovingPoints:
 
 # Heights of a name above the median, in order, and half the height of its box, in lines. Boxes on two of
 # these heights do not overlap.
-_LINES, _HALF = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3), 0.54
+_LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)
+_HALF = 0.54
 
 
 def overlapping(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:
@@ -363,7 +374,9 @@ class MatrixPanel:
     def text(self, i: int, j: int) -> str:
         if np.isnan(self.values[i, j]):
             return ""
-        return in_cell(self.values[i, j]) if self.texts is None else self.texts[i][j]
+        if self.texts is None:
+            return in_cell(self.values[i, j])
+        return self.texts[i][j]
 
     def shown_texts(self) -> dict[tuple[int, int], tuple[str, str]]:
         """For each cell (row, column) with a text, the first line of the text, and the line to print
@@ -375,7 +388,9 @@ class MatrixPanel:
         """The hover text of a cell, without the names of its row and column."""
         if self.hover is not None:
             return self.hover[i][j]
-        return "no value" if np.isnan(self.values[i, j]) else general(self.values[i, j], 4)
+        if np.isnan(self.values[i, j]):
+            return "no value"
+        return general(self.values[i, j], 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,7 +433,9 @@ class Matrices:
     def __post_init__(self) -> None:
         low, high = self.scale
         if not np.isfinite(self.scale).all() or low == high or (self.log and min(self.scale) <= 0):
-            kind = "positive and different" if self.log else "different"
+            kind = "different"
+            if self.log:
+                kind = "positive and different"
             raise ValueError(f"scale: expected two {kind} values, got {self.scale!r}")
 
     def shares(self, values: np.ndarray) -> np.ndarray:
@@ -439,7 +456,10 @@ class Matrices:
         if self.log:
             powers = np.arange(np.ceil(np.log10(low) - 1e-9), np.floor(np.log10(high) + 1e-9) + 1)
             powers = powers[:: max(1, len(powers) // 5)]
-            values = 10.0**powers if len(powers) > 1 else np.array([low, high])
+            if len(powers) > 1:
+                values = 10.0**powers
+            else:
+                values = np.array([low, high])
         return self.shares(values).tolist(), [general(value) for value in values]
 
     def grid(self, most: int = 3) -> tuple[int, int]:
@@ -478,7 +498,9 @@ class Matrices:
 
 def name_of(label: Label) -> str:
     """A label of a row or a column as text. Numbers have at most four digits."""
-    return label if isinstance(label, str) else general(label, 4)
+    if isinstance(label, str):
+        return label
+    return general(label, 4)
 
 
 def label_step(n: int, room: float) -> int:
@@ -492,7 +514,10 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(**{end: table[end].clip(0, 1) for end in ("low", "high") if end in table})
 
     def texts(name: str, form: str = "{:z.3f}") -> pd.Series:
-        values = table[name] if name in table else pd.Series(np.nan, table.index)
+        if name in table:
+            values = table[name]
+        else:
+            values = pd.Series(np.nan, table.index)
         return values.map(lambda value: "" if pd.isna(value) else form.format(value))
 
     def bands(low: str, high: str) -> pd.Series:
@@ -516,14 +541,17 @@ def _chance_text(mean: float | None, low: float, high: float) -> str:
         return ""
     places = min(max(3, 1 - int(np.floor(np.log10(max(abs(known[0]), 1e-5))))), 6)
     texts = [f"{value:z.{places}f}" for value in known]
-    band = f"[{texts[-2]}, {texts[-1]}]" if len(texts) > 1 else ""
+    band = ""
+    if len(texts) > 1:
+        band = f"[{texts[-2]}, {texts[-1]}]"
     return f"{texts[0] if len(texts) != 2 else ''} {band}".strip()
 
 
 def score_points(table: pd.DataFrame) -> Lines:
     """A chart of scores with their intervals, side by side for each metric. The bands of the chance level are
     drawn behind the scores."""
-    forms, metrics = table.form.unique().tolist(), tuple(map(str, table.metric.unique()))
+    forms = table.form.unique().tolist()
+    metrics = tuple(map(str, table.metric.unique()))
     side = (table.form.map(forms.index) - (len(forms) - 1) / 2) * 0.8 / len(forms)
     table = table.assign(x=table.metric.map(metrics.index) + side)
     known = table.dropna(subset=["null_low", "null_high"])
@@ -531,7 +559,9 @@ def score_points(table: pd.DataFrame) -> Lines:
     lines = [Line("chance level, 95 % band", known.x, sum(bands) / 2, *bands, known.metric.tolist(), GREY)]
     for number, form in enumerate(forms):
         part = table[table.form == form]
-        ends = (part.low, part.high) if {"low", "high"} <= {*part} else ()
+        ends = ()
+        if {"low", "high"} <= {*part}:
+            ends = (part.low, part.high)
         lines.append(Line(str(form), part.x, part.score, *ends, labels=part.metric.tolist(), color=number))
     title = "score (1 = identical)"
     return Lines(tuple(lines), "metric", title, kind="points", x_names=metrics)
@@ -563,7 +593,8 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 def histogram_lines(values_by_name: Mapping[str, np.ndarray], x_title: str) -> Lines:
     """A chart of histograms with common bins, drawn as filled outlines."""
-    lines, names = [], []
+    lines = []
+    names = []
     for name, part in histogram_table(values_by_name).groupby("name", sort=False):
         edges = np.repeat([*part.left, part.right.iloc[-1]], 2)
         lines.append(Line(name, edges, np.concatenate([[0], np.repeat(part.percent, 2), [0]])))

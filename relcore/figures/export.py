@@ -65,13 +65,17 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     SpaceError
         The file is missing or has more than 256 MB, or its recipe is missing or damaged.
     """
-    name, data = "the file", file
+    name = "the file"
+    data = file
     if not isinstance(file, bytes):
         name = Path(file).name
         data = read_at_most(Path(file), 256 << 20, "a figure with a recipe inside")
     try:
         text = _recipe_text(data)
-        recipe = None if text is None else parse(text, "recipe")
+        if text is None:
+            recipe = None
+        else:
+            recipe = parse(text, "recipe")
     except (ValueError, zlib.error) as error:
         raise SpaceError(
             f"{name}: expected a recipe in JSON, got one that cannot be read ({error})"
@@ -85,8 +89,13 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
 
 def recipe_script(recipe: str | None) -> str:
     """An HTML element with the recipe in JSON, escaped so that no text can end the element."""
-    safe = None if recipe is None else recipe.replace("<", "\\u003c")
-    return f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
+    if recipe is None:
+        safe = None
+    else:
+        safe = recipe.replace("<", "\\u003c")
+    if safe:
+        return f'<script type="application/json" id="{KEY}">{safe}</script>\n'
+    return ""
 
 
 def _recipe_text(data: bytes) -> str | bytes | None:
@@ -100,21 +109,27 @@ def _recipe_text(data: bytes) -> str | bytes | None:
     if start.startswith(b"{"):
         return data
     at = data.find(b'id="relscope-recipe"')
-    element = _ELEMENT.match(data, max(data.rfind(b"<", 0, at), 0)) if at >= 0 else None
+    element = None
+    if at >= 0:
+        element = _ELEMENT.match(data, max(data.rfind(b"<", 0, at), 0))
     if element is None:
         return None
     end = data.find(b"<", element.end())
     content = data[element.end() : end]
     if not data.startswith(b"</" + element[1] + b">", end):
         return None
-    return unescape(content.decode()) if element[1] == b"metadata" else content
+    if element[1] == b"metadata":
+        return unescape(content.decode())
+    return content
 
 
 def _png_texts(data: bytes) -> Iterator[bytes]:
-    at, key = len(_PNG), KEY.encode() + b"\0"
+    at = len(_PNG)
+    key = KEY.encode() + b"\0"
     while at + 8 <= len(data):
         end = at + 8 + int.from_bytes(data[at : at + 4])
-        kind, text = data[at + 4 : at + 8], at + 8 + len(key)
+        kind = data[at + 4 : at + 8]
+        text = at + 8 + len(key)
         if kind in (b"tEXt", b"zTXt") and data.startswith(key, at + 8):
             yield (
                 data[text:end]
@@ -215,7 +230,10 @@ class Exportable:
             The kind is unknown, the figure lacks the recipe or the table of this kind, or the recipe is not
             JSON.
         """
-        recipe = self.recipe if full_paths else without_paths(self.recipe)
+        if full_paths:
+            recipe = self.recipe
+        else:
+            recipe = without_paths(self.recipe)
         if kind == "csv":
             return delimited_text(self.table()).encode()
         if kind == "tex" and self.latex:
@@ -234,7 +252,10 @@ class Exportable:
         if kind not in KINDS:
             raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
         try:  # JSON in ASCII is stored unchanged by every format
-            text = None if recipe is None else json.dumps(dict(recipe), allow_nan=False)
+            if recipe is None:
+                text = None
+            else:
+                text = json.dumps(dict(recipe), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise SpaceError(
                 f"recipe: expected values that JSON can hold, got {error}; use plain numbers, strings and"
@@ -354,7 +375,8 @@ def chart_exportable(
 def scores_exportable(
     scores: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores", note: str = ""
 ) -> Exportable:
-    latex, points = partial(printed_scores, scores), replace(score_points(scores), note=note)
+    latex = partial(printed_scores, scores)
+    points = replace(score_points(scores), note=note)
     return chart_exportable(points, recipe, name, latex, lambda: scores)
 
 

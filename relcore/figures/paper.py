@@ -79,7 +79,9 @@ def write(
         figure.savefig(file, format=kind, dpi=style.dpi, metadata={**undated, **(metadata or {})})
         written = file.getvalue()
     # Matplotlib copies texts into comments of SVG files, where control characters make the XML invalid.
-    return harmless(written.decode()).encode() if kind == "svg" else written
+    if kind == "svg":
+        return harmless(written.decode()).encode()
+    return written
 
 
 @contextmanager
@@ -87,7 +89,8 @@ def settings(style: Style) -> Iterator[None]:
     """A context in which Matplotlib has the settings of this style. It holds a lock, because all threads
     share these settings.
     """
-    theme, size = style.theme, style.font_size
+    theme = style.theme
+    size = style.font_size
     surface = dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), theme.surface)
     with _lock, matplotlib.rc_context():
         matplotlib.rcdefaults()  # ignore the user's matplotlibrc
@@ -188,12 +191,15 @@ def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
 
 
 def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
-    pad, below = 0.04, _height(_legend_below(figure, handles, style)) if handles else 0.0
-    width, height = style.width, figure.get_figheight() + below
+    pad = 0.04
+    below = _height(_legend_below(figure, handles, style)) if handles else 0.0
+    width = style.width
+    height = figure.get_figheight() + below
     figure.set_figheight(height)
     margins = np.zeros(4)
     for _ in range(4):  # labels depend on the space between the margins, so a few rounds; margins only grow
-        box, tight = axes.get_window_extent(), axes.get_tightbbox()
+        box = axes.get_window_extent()
+        tight = axes.get_tightbbox()
         needed = np.array([box.x0 - tight.x0, box.y0 - tight.y0, tight.x1 - box.x1, tight.y1 - box.y1])
         margins = np.maximum(margins, needed / figure.dpi + pad + [0, below + pad, 0, 0])
         left, bottom, right, top = margins / [width, height, width, height]
@@ -231,12 +237,14 @@ _MOST_MAPS = 12  # number of maps on one page
 def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
     """Draw the maps of moving points side by side. If there are more than twelve maps, twelve at even
     intervals are drawn."""
-    theme, t = style.theme, len(moving.titles)
+    theme = style.theme
+    t = len(moving.titles)
     shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
     middle, half_width = moving.edges
     rows = -(-len(shown) // (2 if style.width < 5 else 4))
     columns = -(-len(shown) // rows)
-    side, above = style.width / columns, 1.8 * style.line
+    side = style.width / columns
+    above = 1.8 * style.line
     size = (style.font_size - 2) / 72 / (side - 0.06)  # height of a letter, as a share of the map
     names, places = moving.named((0.6 * size, 1.2 * size))
     with settings(style):
@@ -270,7 +278,8 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
         for line, color in zip(lines.lines, lines.colors(theme), strict=True):
             if len(line) and lines.kind == "lines":
                 order = np.argsort(line.x, kind="stable")
-                x, y = line.x[order], line.y[order]
+                x = line.x[order]
+                y = line.y[order]
                 if line.has_band:
                     axes.fill_between(x, line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
                 if lines.filled:
@@ -280,7 +289,8 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
                 handles.append(Line2D([], [], **look, label=line.name))
             elif len(line):
                 if line.has_band:
-                    reach, thin = [line.y - line.low, line.high - line.y], {"elinewidth": 0.5, "alpha": 0.5}
+                    reach = [line.y - line.low, line.high - line.y]
+                    thin = {"elinewidth": 0.5, "alpha": 0.5}
                     axes.errorbar(line.x, line.y, reach, fmt="none", ecolor=color, **thin)
                 look = {"color": color, "lw": 0}
                 axes.scatter(
@@ -317,7 +327,8 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
 def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
     """The figure of heat maps: all panels in a grid, with column names above and row names at the left."""
     with settings(style):
-        line, width = style.line, style.width
+        line = style.line
+        width = style.width
         figure = _blank_figure(style, 1)
         lines, across = data.grid(3 if width > COLUMN else 2)
         names = [figure.text(0, 0, name_of(row)) for panel in data.panels for row in panel.rows]
@@ -325,8 +336,13 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
         left += 1.2 * line if data.row_title else 0
         for name in names:
             name.remove()
-        gap, right, between = 0.9 * line, 4.2 * line, 0.8 * line
-        lefts = left if data.same_rows else left * across
+        gap = 0.9 * line
+        right = 4.2 * line
+        between = 0.8 * line
+        if data.same_rows:
+            lefts = left
+        else:
+            lefts = left * across
         wide = (width - right - lefts - gap * (across - 1)) / across
         titles = sum(any(getattr(panel, name) for panel in data.panels) for name in ("title", "note"))
         above = line * (titles + 1.7 + (1.1 if data.column_title else 0))
@@ -343,17 +359,20 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
             y = total - row * (above + high + between) - above
             body = cell * len(panel.rows)
             axes = _add_axes(figure, x, y - body, wide, body)
-            beside = left if column == 0 or not data.same_rows else 0
+            beside = 0
+            if column == 0 or not data.same_rows:
+                beside = left
             _draw_panel(axes, data, panel, style, (wide, body, beside))
-            letter = (
-                "abcdefghijkl"[number] + "  " if style.panel_letters and 1 < len(data.panels) <= 12 else ""
-            )
+            letter = ""
+            if style.panel_letters and 1 < len(data.panels) <= 12:
+                letter = "abcdefghijkl"[number] + "  "
             y += above - titles * line - 0.15 * line
             if panel.title:
                 _fit_to(figure.text(x, y + (line if panel.note else 0), letter + panel.title, **bold), wide)
             if panel.note:
                 _fit_to(figure.text(x, y, panel.note, **note), wide)
-        height, (places, labels) = min(total - above, max(high, 1.2)), data.ticks()
+        height = min(total - above, max(high, 1.2))
+        (places, labels) = data.ticks()
         axes = _add_axes(
             figure, width - right + 0.6 * line, total - above - height + 0.02, 0.5 * line, height
         )
@@ -369,17 +388,21 @@ def _draw_panel(
 ) -> None:
     """Draw a heat map with the names of its rows and columns. `size` is width, height and left margin in
     inches."""
-    theme, (n_rows, n_columns) = style.theme, panel.values.shape
-    wide, high = size[0] / n_columns, size[1] / n_rows
+    theme = style.theme
+    (n_rows, n_columns) = panel.values.shape
+    wide = size[0] / n_columns
+    high = size[1] / n_rows
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(n_rows - 0.5, -0.5))
     axes.axis("off")
     gap = 0.02 if min(wide, high) > 0.08 else 0.0
     for i, j in np.ndindex(n_rows, n_columns):
-        look, ink = {"facecolor": theme.surface, "edgecolor": theme.border, "lw": 0.4}, theme.muted
+        look = {"facecolor": theme.surface, "edgecolor": theme.border, "lw": 0.4}
+        ink = theme.muted
         look["hatch"] = "/////"
         if not np.isnan(panel.values[i, j]):
             fill = data.color(panel.values[i, j], theme)
-            look, ink = {"facecolor": fill, "edgecolor": fill, "lw": 0}, text_on(fill)
+            look = {"facecolor": fill, "edgecolor": fill, "lw": 0}
+            ink = text_on(fill)
         axes.add_patch(Rectangle((j - 0.5 + gap / 2, i - 0.5 + gap / 2), 1 - gap, 1 - gap, **look))
         if (i, j) in panel.marked:
             look = {"facecolor": "none", "edgecolor": ink, "lw": 0.5, "ls": ":"}
@@ -394,7 +417,12 @@ def _draw_panel(
     every = label_step(n_columns, n_columns * wide / (letter * (max(map(len, names)) + 1)))
     look = {"ha": "center", "va": "bottom"}
     for j in range(0, n_columns, 1 if by_number else every):
-        text, weight = (str(j + 1), "bold") if by_number else (names[j], "normal")
+        if by_number:
+            text = str(j + 1)
+            weight = "bold"
+        else:
+            text = names[j]
+            weight = "normal"
         _lift(axes.text(j, -0.5, text, fontweight=weight, **look), 2)
     small = {"color": theme.muted, "fontsize": style.font_size - 0.5}
     if data.column_title:
@@ -412,7 +440,9 @@ def _name_rows(
     size: tuple[float, float, float],
     by_number: bool,
 ) -> None:
-    (wide, high, left), line, n = size, style.line, len(panel.rows)
+    (wide, high, left) = size
+    line = style.line
+    n = len(panel.rows)
     room = left - (1.4 if by_number else 0.4) * line - (1.2 * line if data.row_title else 0)
     at = {"transform": axes.transAxes, "va": "center"}
     for i in range(0, n, label_step(n, high / (1.1 * style.font_size * POINT))):
@@ -463,12 +493,16 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
     two if the figure is as wide as a column of a paper."""
     with settings(style):
         models = min(len(scene.panes), scene.columns)
-        columns = min(models, 2) if style.width <= COLUMN else models
+        columns = models
+        if style.width <= COLUMN:
+            columns = min(models, 2)
         lines = -(-models // columns)  # number of rows of panes for each representation
         rows = lines * -(-len(scene.panes) // models)
-        line, scales = style.line, scales_of(scene)
+        line = style.line
+        scales = scales_of(scene)
         above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
-        edge, gap = 0.02, 0.04 * style.width / columns
+        edge = 0.02
+        gap = 0.04 * style.width / columns
         wide = (style.width - 2 * edge - gap * (columns - 1)) / columns
         high = wide * (0.62 if columns == 1 and style.width > COLUMN else 0.8)
         figure = _blank_figure(style, 1)
@@ -482,15 +516,20 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
         for i, pane in enumerate(scene.panes):
             row, column = divmod(i % models, columns)
             row += lines * (i // models)
-            left, bottom = edge + column * (wide + gap), total - (row + 1) * (above + high) - 0.6 * line * row
+            left = edge + column * (wide + gap)
+            bottom = total - (row + 1) * (above + high) - 0.6 * line * row
             _draw_pane(_add_axes(figure, left, bottom, wide, high), i, scene, style, (wide, high))
-            letter = ascii_lowercase[i] if style.panel_letters and len(scene.panes) > 1 else ""
+            letter = ""
+            if style.panel_letters and len(scene.panes) > 1:
+                letter = ascii_lowercase[i]
             _title_pane(figure, pane, letter, (left, bottom + high, wide), style)
         for place, (title, scale) in enumerate(scales):
-            width, ticks = min(0.84 / len(scales), 0.5) * style.width, scale.ticks()
+            width = min(0.84 / len(scales), 0.5) * style.width
+            ticks = scale.ticks()
             left = (place + 0.5) / len(scales) * style.width - width / 2
             axes = _add_axes(figure, left, under + 1.4 * line, width, 0.55 * line)
-            colors, options = ListedColormap(scale.colors), {"ticks": [at for at, _ in ticks]}
+            colors = ListedColormap(scale.colors)
+            options = {"ticks": [at for at, _ in ticks]}
             bar = _color_bar(axes, colors, style, orientation="horizontal", **options)
             bar.solids.set_edgecolor("face")  # prevents white lines between the steps of the colour bar
             bar.ax.set_xticklabels([text for _, text in ticks])
@@ -499,13 +538,17 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
 
 
 def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float, float]) -> None:
-    theme, (wide, high), colors = style.theme, size, row_colors(scene, style.theme, i)
-    points, solid = seen(scene.panes[i].coordinates, scene.turn), scene.panes[i].coordinates.shape[1] == 3
+    theme = style.theme
+    (wide, high) = size
+    colors = row_colors(scene, style.theme, i)
+    points = seen(scene.panes[i].coordinates, scene.turn)
+    solid = scene.panes[i].coordinates.shape[1] == 3
     # Rows without a class are drawn first. The others follow from far to near, or in random order, so that no
     # class hides another.
-    order = (
-        np.argsort(points[:, 2], kind="stable") if solid else np.random.default_rng(0).permutation(len(scene))
-    )
+    if solid:
+        order = np.argsort(points[:, 2], kind="stable")
+    else:
+        order = np.random.default_rng(0).permutation(len(scene))
     order = order[np.argsort(np.asarray(scene.coloring(i).categories)[order] >= 0, kind="stable")]
     order = order[scene.shown[order]]
     points = points[:, :2]
@@ -527,7 +570,8 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
     if len(ringed := ringed_rows(scene)):
         axes.scatter(*points[ringed].T, zorder=5, **rings)
     middle, window = window_of(points, wide / high)
-    (left, bottom), (right, top) = middle - window / 2, middle + window / 2
+    (left, bottom) = middle - window / 2
+    (right, top) = middle + window / 2
     axes.set(xticks=[], yticks=[], xlim=(left, right), ylim=(bottom, top))
     _write_names(axes, i, scene, style, size, (0.5 + (points - middle) / window) * size, diameter)
     if solid:
@@ -535,7 +579,8 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
 
 
 def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tuple[float, float]) -> None:
-    reach, middle = style.line, np.array([1.7, 1.7]) * style.line
+    reach = style.line
+    middle = np.array([1.7, 1.7]) * style.line
     look = {"xycoords": "axes fraction", "textcoords": "axes fraction", "zorder": 6}
     look |= {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "color": style.theme.muted}
     arrow = {"arrowstyle": "->", "color": style.theme.muted, "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
@@ -552,7 +597,8 @@ def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
     same rule is used on screen (contours.js)."""
     if not len(points):
         return
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     side = max(float((high - low).max()), 1e-9) / 120
     middles = [
         start + side * (np.arange(-8, np.ceil(width / side) + 8) + 0.5)
@@ -574,7 +620,8 @@ def _write_names(
 ) -> None:
     """Write the names of rows, groups and anchors on pane number `i`, which has `size` inches. `places` are
     the positions of the rows, and `star` the diameter of a star, in inches."""
-    theme, smaller = style.theme, 0 if size[0] > 2 else 1
+    theme = style.theme
+    smaller = 0 if size[0] > 2 else 1
     sizes = {
         True: style.font_size - 1.5 - smaller,
         False: style.font_size - 0.5 - smaller,
@@ -590,10 +637,16 @@ def _write_names(
 
     line = 1.15 * sizes[False] * POINT
     for name in map_names(scene, i, theme, places, size, line, width_of, star * POINT):
-        color = mix_colors(name.color, theme.text) if name.color else theme.text
-        plain = {"fontweight": "normal", "fontstyle": "italic", "color": theme.muted} if name.heap else {}
+        if name.color:
+            color = mix_colors(name.color, theme.text)
+        else:
+            color = theme.text
+        plain = {}
+        if name.heap:
+            plain = {"fontweight": "normal", "fontstyle": "italic", "color": theme.muted}
         halo = [withStroke(linewidth=2 if name.color else 1.6, foreground=theme.surface)]
-        fontsize, at = sizes[not name.color], (name.x / size[0], name.y / size[1])
+        fontsize = sizes[not name.color]
+        at = (name.x / size[0], name.y / size[1])
         drawn = look | {"color": color, "fontsize": fontsize, "path_effects": halo} | plain
         axes.text(*at, name.text, zorder=6, **drawn)
 
@@ -601,9 +654,12 @@ def _write_names(
 def _title_pane(
     figure: Figure, pane: Pane, letter: str, place: tuple[float, float, float], style: Style
 ) -> None:
-    (left, top, wide), line = place, style.line
+    (left, top, wide) = place
+    line = style.line
     at = {"ha": "left", "va": "baseline", "transform": figure.dpi_scale_trans}
-    indent = 1.25 * style.font_size * POINT if letter else 0
+    indent = 0
+    if letter:
+        indent = 1.25 * style.font_size * POINT
     base = top + (1.05 if pane.note else 0.3) * line
     if letter:
         figure.text(left, base, letter, fontweight="bold", fontsize=style.font_size + 1, **at)
@@ -629,7 +685,9 @@ def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
     for number, text in enumerate(reversed(lines)):
         at = style.width / 2, (0.25 + number) * style.line
         figure.text(*at, text, ha="center", va="baseline", **look)
-    return (len(lines) + 0.5) * style.line if lines else 0.0
+    if lines:
+        return (len(lines) + 0.5) * style.line
+    return 0.0
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
@@ -637,12 +695,13 @@ def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
     for rows without a class. A colouring by numbers has a colour bar instead, and only the entry "other". The
     anchors come last.
     """
-    dot, handles = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}, []
+    dot = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}
+    handles = []
     for side, coloring in zip(scene.sides, scene.colorings(), strict=True):
         present = set(np.asarray(coloring.categories)[scene.shown].tolist())
-        entries = (
-            [(OTHER, style.theme.neutral)] if -1 in present and (coloring.names or coloring.scale) else []
-        )
+        entries = []
+        if -1 in present and (coloring.names or coloring.scale):
+            entries = [(OTHER, style.theme.neutral)]
         colors = zip(map(str, coloring.names), coloring.palette(style.theme), strict=False)
         entries += [entry for category, entry in enumerate(colors) if category in present]
         if side and entries:

@@ -50,7 +50,8 @@ class ColorScale:
             return cls(title, 0.0, 0.0)
         low, high = np.percentile(known, EDGES).tolist()
         if low == high:
-            low, high = float(known.min()), float(known.max())
+            low = float(known.min())
+            high = float(known.max())
         return cls(title, low, high, bool(known.min() > 0 and high >= _LOGARITHMIC * np.median(known)))
 
     @property
@@ -66,8 +67,12 @@ class ColorScale:
         values = np.asarray(values, dtype=np.float64)
         if self.low == self.high:
             return np.where(np.isfinite(values), 0.5, np.nan)
-        measured = np.log if self.logarithmic else np.asarray
-        low, high = measured(self.low), measured(self.high)
+        if self.logarithmic:
+            measured = np.log
+        else:
+            measured = np.asarray
+        low = measured(self.low)
+        high = measured(self.high)
         return (measured(np.clip(values, self.low, self.high)) - low) / (high - low)
 
     def steps(self, values: np.ndarray) -> np.ndarray:
@@ -80,13 +85,19 @@ class ColorScale:
         """Round numbers on the scale: the position of each, 0 … 1, and its label."""
         if self.low == self.high:
             return [(0.5, number_text(self.low))]
-        numbers = _powers(self.low, self.high) if self.logarithmic else []
-        numbers = numbers if len(numbers) > 1 else _round_numbers(self.low, self.high)
+        numbers = []
+        if self.logarithmic:
+            numbers = _powers(self.low, self.high)
+        if len(numbers) <= 1:
+            numbers = _round_numbers(self.low, self.high)
         return list(zip(self.shares(numbers).tolist(), map(number_text, numbers), strict=True))
 
     def parts(self) -> list[str]:
         """The ranges of numbers, as texts, of the `PARTS` equal parts of the colour bar, lowest first."""
-        spaced = np.geomspace if self.logarithmic else np.linspace
+        if self.logarithmic:
+            spaced = np.geomspace
+        else:
+            spaced = np.linspace
         limits = [number_text(limit, 3) for limit in spaced(self.low, self.high, PARTS + 1)[1:-1]]
         inner = [f"{low} … {high}" for low, high in pairwise(limits)]
         return [f"up to {limits[0]}", *inner, f"from {limits[-1]}"]
@@ -95,7 +106,9 @@ class ColorScale:
 def number_text(number: float, digits: int = 4) -> str:
     """Format a number for an axis. Numbers below 10,000, such as years, get no comma."""
     text = general(number, digits)
-    return text.replace(",", "") if abs(number) < 10_000 else text
+    if abs(number) < 10_000:
+        return text.replace(",", "")
+    return text
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
@@ -106,7 +119,8 @@ def _round_numbers(low: float, high: float) -> list[float]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    first, last = int(np.ceil(log10(low) - 1e-9)), int(np.floor(log10(high) + 1e-9))
+    first = int(np.ceil(log10(low) - 1e-9))
+    last = int(np.floor(log10(high) + 1e-9))
     return [10.0**power for power in range(first, last + 1, 1 + (last - first) // (_TICKS + 1))]
 
 
@@ -150,8 +164,11 @@ class Coloring:
 
     def hidden_rows(self) -> np.ndarray:
         """Whether each row is hidden, (n,) bool."""
-        tokens, categories = self.tokens(), np.asarray(self.categories)
-        classes = categories // (STEPS // PARTS) if self.scale else categories
+        tokens = self.tokens()
+        categories = np.asarray(self.categories)
+        classes = categories
+        if self.scale:
+            classes = categories // (STEPS // PARTS)
         hidden = np.array([token in self.hidden for token in tokens])
         return hidden[np.where(categories < 0, len(tokens) - 1, classes)]
 
@@ -216,11 +233,19 @@ class Facet:
             return self.codes == 0
         if self.names:
             places = [place for place, name in enumerate(self.names) if name in condition.classes]
-            rest = [NO_CODE] if NONE in condition.classes else []
+            rest = []
+            if NONE in condition.classes:
+                rest = [NO_CODE]
             return np.isin(self.codes, [*places, *rest])
         edges = np.array(self.edges)
-        low = -np.inf if condition.low is None else condition.low
-        high = np.inf if condition.high is None else condition.high
+        if condition.low is None:
+            low = -np.inf
+        else:
+            low = condition.low
+        if condition.high is None:
+            high = np.inf
+        else:
+            high = condition.high
         inside = np.flatnonzero((edges[1:] > low) & (edges[:-1] < high))
         return np.isin(self.codes, inside)
 
@@ -256,7 +281,9 @@ class Condition:
 def column_title(column: str, models: Sequence[str] = ("model 1", "model 2")) -> str:
     """The title of a column on screen; `column` is its name in settings. Some titles include the name of a
     model."""
-    return _TITLES[column].format(*models) if column in _TITLES else column.removeprefix("column:")
+    if column in _TITLES:
+        return _TITLES[column].format(*models)
+    return column.removeprefix("column:")
 
 
 _TITLES = {"counts": "count", "source norm": "norm, {0}", "target norm": "norm, {1}"}
@@ -267,7 +294,9 @@ def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) ->
     ignored."""
     by_column = {facet.column: facet for facet in facets}
     met = [by_column[one.column].meets(one) for one in conditions if one.column in by_column]
-    return np.logical_and.reduce(met) if met else np.ones(n, dtype=bool)
+    if met:
+        return np.logical_and.reduce(met)
+    return np.ones(n, dtype=bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,21 +385,28 @@ class Scene:
 
     @property
     def numbers(self) -> np.ndarray:
-        return np.arange(1, len(self.anchors) + 1) if self.anchor_numbers is None else self.anchor_numbers
+        if self.anchor_numbers is None:
+            return np.arange(1, len(self.anchors) + 1)
+        return self.anchor_numbers
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def coloring(self, pane: int = 0) -> Coloring:
         """The colouring of a pane. Rows that the filter excludes have no class."""
-        raw = self.second if self.second and pane in self.second_panes else self._first
+        if self.second and pane in self.second_panes:
+            raw = self.second
+        else:
+            raw = self._first
         if not self.filter:
             return raw
         return replace(raw, categories=np.where(self.kept, raw.categories, -1))
 
     def colorings(self) -> tuple[Coloring, ...]:
         """The different colourings: a single one for all panes, or the first one and `second`."""
-        return (self._first, self.second) if self.second else (self._first,)
+        if self.second:
+            return (self._first, self.second)
+        return (self._first,)
 
     @property
     def sides(self) -> list[str]:
@@ -378,11 +414,16 @@ class Scene:
         legend."""
         if self.second is None:
             return [""]
-        return ["Upper", "Lower"] if self.second_panes[0] >= self.columns else ["Left", "Right"]
+        if self.second_panes[0] >= self.columns:
+            return ["Upper", "Lower"]
+        return ["Left", "Right"]
 
     @cached_property
     def _first(self) -> Coloring:
-        colors = self.scale.colors if self.scale else self.category_colors
+        if self.scale:
+            colors = self.scale.colors
+        else:
+            colors = self.category_colors
         shown = self.color_title, self.scale, self.values, self.hidden
         return Coloring(self.categories, self.category_names, colors, *shown)
 
@@ -485,8 +526,11 @@ def anchor_key(scene: Scene) -> list[str]:
 
 # Names on maps: those of anchors, and those of classes and clusters at their medians.
 
-_LETTERS, _ANCHOR_LETTERS = 30, 14  # maximum number of letters of a name, and of an anchor's name
-_MOST_RINGS, _MOST_HEAPS = 24, 40
+# maximum number of letters of a name, and of an anchor's name
+_LETTERS = 30
+_ANCHOR_LETTERS = 14
+_MOST_RINGS = 24
+_MOST_HEAPS = 40
 _HEAP_STEPS = 65_535  # steps along an axis; rows on the same step of both axes count as one spot
 _LOOKED_UNDER = 80  # maximum number of rows of a group that are checked for being under its name
 _COVERED = 0.25  # maximum share of the checked rows that a name may cover
@@ -527,7 +571,8 @@ def map_names(
     anchors, labels = drawn_anchors(scene)
     half = np.array([star, star]) / 2
     stars = np.hstack([places[anchors] - half, places[anchors] + half])
-    taken, names = np.empty((0, 4)), []
+    taken = np.empty((0, 4))
+    names = []
 
     def put(
         row: int,
@@ -539,7 +584,8 @@ def map_names(
     ) -> None:
         nonlocal taken
         half = width_of(text, not color) / 2 + 0.1 * line, (0.5 if color else 0.4) * line
-        best, least = None, (np.inf, 0)
+        best = None
+        least = (np.inf, 0)
         for right, up in offsets:
             x, y = places[row] + (right, up)
             if color:
@@ -553,17 +599,20 @@ def map_names(
                 continue
             cost = on_stars, int(len(under) > 0 and overlapping(under, box).mean() > _COVERED)
             if cost < least:
-                best, least = (x, y, box), cost
+                best = (x, y, box)
+                least = cost
             if cost == (0, 0):
                 break
         if best:
             names.append(MapName(row, text, color, float(best[0]), float(best[1]), heap))
             taken = np.vstack([taken, best[2]])
 
-    none, ringed = np.empty((0, 4)), set() if scene.mute else set(ringed_rows(scene).tolist())
+    none = np.empty((0, 4))
+    ringed = set() if scene.mute else set(ringed_rows(scene).tolist())
 
     def beside(row: int, text: str, color: str, gap: float, heap: bool = False) -> None:
-        right, up = width_of(text, not color) / 2 + gap + 0.15 * line, 0.9 * gap + 0.3 * line
+        right = width_of(text, not color) / 2 + gap + 0.15 * line
+        up = 0.9 * gap + 0.3 * line
         sides = [(1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0)]
         offsets = [(right * x, up * y) for x, y in sides]
         above = gap + 0.55 * line
@@ -589,16 +638,20 @@ def map_names(
 def ringed_rows(scene: Scene) -> np.ndarray:
     """The marked rows that get a ring. If there are too many, none gets one, because rings hide rows."""
     rows = scene.marked[scene.shown[scene.marked]]
-    return rows if len(rows) <= _MOST_RINGS else rows[:0]
+    if len(rows) <= _MOST_RINGS:
+        return rows
+    return rows[:0]
 
 
 def _heaps(scene: Scene, pane: int) -> list[tuple[int, int]]:
     """The spots of a map in two dimensions where several rows lie. Spots with the most rows come first. A
     spot is given by one of its rows and the number of its rows."""
-    points, rows = scene.panes[pane].coordinates, np.flatnonzero(scene.shown)
+    points = scene.panes[pane].coordinates
+    rows = np.flatnonzero(scene.shown)
     if points.shape[1] > 2 or not len(rows):
         return []
-    low, wide = points.min(axis=0), np.maximum(np.ptp(points, axis=0), 1e-12)
+    low = points.min(axis=0)
+    wide = np.maximum(np.ptp(points, axis=0), 1e-12)
     steps = np.round((points[rows] - low) / wide * _HEAP_STEPS).astype(np.int64)
     spots = steps[:, 0] * (_HEAP_STEPS + 1) + steps[:, 1]
     _, first, counts = np.unique(spots, return_index=True, return_counts=True)
@@ -609,11 +662,14 @@ def _heaps(scene: Scene, pane: int) -> list[tuple[int, int]]:
 def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str, str, np.ndarray]]:
     """For each group, the row nearest to its median, its name, its colour and a sample of its rows. Classes
     come before clusters, and large groups before small ones."""
-    coloring, coordinates = scene.coloring(pane), np.asarray(scene.panes[pane].coordinates)
-    categories, ramp = np.asarray(coloring.categories), bool(coloring.colors)
+    coloring = scene.coloring(pane)
+    coordinates = np.asarray(scene.panes[pane].coordinates)
+    categories = np.asarray(coloring.categories)
+    ramp = bool(coloring.colors)
     mute = scene.mute and set(coloring.names) <= set(scene.ids)  # whether the classes are single ids
     classes = np.where(scene.shown & (not ramp) & (not mute), categories, -1)
-    names, colors = coloring.names, coloring.palette(theme)
+    names = coloring.names
+    colors = coloring.palette(theme)
     wanted = [
         (row, _short_name(str(names[g])), colors[g], rows) for g, row, rows in _middles(coordinates, classes)
     ]
@@ -654,13 +710,16 @@ def seen(coordinates: np.ndarray, turn: tuple[float, ...] | None) -> np.ndarray:
     """The coordinates after a rotation to the viewer: (n, 2), or (n, 3) with a third column that is larger
     for nearer points."""
     points = np.asarray(coordinates, dtype=np.float64)
-    return points @ np.reshape(turn or FACING, (3, 3)).T if points.shape[1] == 3 else points
+    if points.shape[1] == 3:
+        return points @ np.reshape(turn or FACING, (3, 3)).T
+    return points
 
 
 def window_of(points: np.ndarray, aspect: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the middle (2,) and the size (2,) of a window that contains all points (n, 2) and a margin. Its
     width is `aspect` times its height."""
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     spread = np.maximum(high - low, 1e-12) * 1.14
     scale = max(spread[0] / aspect, spread[1])
     return (low + high) / 2, np.array([scale * aspect, scale])

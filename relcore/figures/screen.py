@@ -149,9 +149,12 @@ def _name_ends(figure: go.Figure, lines: Lines, theme: Theme, height: int) -> No
 
 def _line_traces(line: Line, color: str) -> list[go.Scatter]:
     order = np.argsort(line.x, kind="stable")
-    x, name, traces = line.x[order], plain_text(line.name), []
+    x = line.x[order]
+    name = plain_text(line.name)
+    traces = []
     if line.has_band:
-        low, high = line.low[order], line.high[order]
+        low = line.low[order]
+        high = line.high[order]
         known = ~np.isnan(low) & ~np.isnan(high)
         traces.append(
             go.Scatter(
@@ -198,15 +201,20 @@ def _points(line: Line, color: str, theme: Theme) -> go.Scatter:
 def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
     texts = []
     for i in order:
-        label = f"{plain_text(line.labels[i])}<br>" if len(line.labels) else ""
+        label = ""
+        if len(line.labels):
+            label = f"{plain_text(line.labels[i])}<br>"
         known = line.has_band and not np.isnan(line.low[i])
-        ends = f" ({band(line.low[i], line.high[i])})" if known else ""
+        ends = ""
+        if known:
+            ends = f" ({band(line.low[i], line.high[i])})"
         texts.append(f"{label}{general(line.x[i], 4)}: {short(line.y[i])}{ends}")
     return {"hovertext": texts, "hovertemplate": f"%{{hovertext}}<extra>{plain_text(line.name)}</extra>"}
 
 
 def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
-    names, (x, y) = [plain_text(name) for name in diagram.names], diagram.points.T
+    names = [plain_text(name) for name in diagram.names]
+    (x, y) = diagram.points.T
     figure = _new_figure(theme, diagram.describe(), 420, showlegend=False, hovermode="closest")
     figure.update_layout(margin={"l": 24, "r": 24, "t": 16, "b": 16})
     dots = {"color": theme.category_colors(len(names)), "size": 12}
@@ -233,7 +241,8 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     look = {"showarrow": False, "bgcolor": theme.surface, "font": {"color": theme.muted, "size": 13}}
     for (x, y), text in diagram.line_texts():
         figure.add_annotation(x=x, y=y, text=plain_text(text), **look)
-    middle, wide = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
+    middle = (diagram.points.max(0) + diagram.points.min(0)) / 2
+    wide = np.ptp(diagram.points, 0)
     half = 0.59 * np.maximum(wide, 0.35 * max(wide.max(), 1e-9))  # room for names beside points
     look = {"visible": False, "constrain": "domain"}  # if the window changes its size, ranges stay
     figure.update_xaxes(range=[middle[0] - half[0], middle[0] + half[0]], **look)
@@ -248,7 +257,8 @@ _MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-
 
 def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
     """Draw moving points: one map at a time, with a slider over all maps and a button that plays them."""
-    titles, (named, middles) = [plain_text(title) for title in moving.titles], moving.named(_MAP_LETTER)
+    titles = [plain_text(title) for title in moving.titles]
+    (named, middles) = moving.named(_MAP_LETTER)
     figure = _new_figure(theme, moving.describe(), 520, showlegend=False, hovermode="closest")
     dots = {"color": moving.colors(theme), "size": 5, "opacity": 0.8}
     halo = ", ".join([f"0 0 3px {theme.surface}"] * 4)
@@ -303,7 +313,9 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
 
 
 _SIGN = 7.2  # pixels: width of a letter of size 13
-_BAR, _BETWEEN = 84, 26  # pixels: width of the scale at the right; distance between panels
+# pixels: width of the scale at the right; distance between panels
+_BAR = 84
+_BETWEEN = 26
 _LONGEST = 24
 _TOOLS = ["select2d", "lasso2d", "zoom", "pan", "autoscale", "resetscale", "zoomin", "zoomout"]
 
@@ -323,7 +335,8 @@ def matrices_figure(
     fitting = int(np.clip((width - 200) // max(220, 44 * min(data.most[1], 12)), 1, 3))
     lines, across = data.grid(fitting)
     room = _Room(data, width, across)
-    cell, most = room.cell_height, data.most[0]
+    cell = room.cell_height
+    most = data.most[0]
     total = lines * (cell * most + room.head)
     ramp = [[i / 4, color] for i, color in enumerate(ramp_of(theme))]
     places, ticks = data.ticks()
@@ -364,7 +377,8 @@ def matrices_figure(
 
 class _Room:
     def __init__(self, data: Matrices, width: int, across: int) -> None:
-        panels, (rows, columns) = data.panels, data.most
+        panels = data.panels
+        (rows, columns) = data.most
         longest = max(len(name_of(row)) for panel in panels for row in panel.rows)
         left = min(longest, _LONGEST) * _SIGN + (22 if data.row_title else 0) + 16
         lefts = left * (1 if data.same_rows else across)
@@ -381,9 +395,13 @@ class _Room:
         longest = max((len(word) for word in words if isinstance(word, str)), default=0)
         turned = longest > 2 and (longest + 1) * _SIGN > self.cell  # vertical names need more height
         self.names_above = 26 + (18 if data.column_title else 0) + 16 * any(broken)
-        self.names_above += 0.57 * min(longest, _LONGEST) * _SIGN if turned else 0.0
+        if turned:
+            self.names_above += 0.57 * min(longest, _LONGEST) * _SIGN
+        else:
+            self.names_above += 0.0
         self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
-        self.head += 18 if any(panel.note for panel in panels) else 0
+        if any(panel.note for panel in panels):
+            self.head += 18
         self.cell_height = float(np.clip(400 / rows / (2.4 if len(panels) > 3 else 1), 12, 58))
         # `gap` and `wide` are shares of the width without the row names at the left, for which Plotly
         # reserves space.
@@ -405,7 +423,9 @@ def _matrix_axes(
     broken = _in_two_lines(panel.columns, room.signs)
     by_number = not broken and data.numbered(panel, room.signs)
     names = broken or _cut(panel.columns)
-    longest, every, turned = max(len(name_of(name)) for name in panel.columns), 1, False
+    longest = max(len(name_of(name)) for name in panel.columns)
+    every = 1
+    turned = False
     if by_number:
         names = [f"<b>{number}</b>" for number in range(1, n_columns + 1)]
     elif not any(isinstance(name, str) for name in panel.columns):
@@ -418,7 +438,8 @@ def _matrix_axes(
     x["title"] |= title
     numbers = [f"  <b>{number}</b>" if by_number else "" for number in range(1, n_rows + 1)]
     rows = [name + number for name, number in zip(_cut(panel.rows), numbers, strict=True)]
-    named, every = column == 0 or not data.same_rows, label_step(n_rows, n_rows * room.cell_height / 15)
+    named = column == 0 or not data.same_rows
+    every = label_step(n_rows, n_rows * room.cell_height / 15)
     y = {"range": [n_rows - 0.5, -0.5], "tickvals": list(range(0, n_rows, every)), "ticktext": rows[::every]}
     y |= {"showticklabels": named, "automargin": True}
     y["title"] = {**title, "standoff": 16, "text": plain_text(data.row_title) if named else ""}
@@ -429,15 +450,21 @@ def _draw_panel(
     figure: go.Figure, data: Matrices, number: int, cell: tuple[float, float], theme: Theme
 ) -> list[dict[str, Any]]:
     """Draw the cells of a panel. Returns the shapes that mark or frame some of the cells."""
-    panel, suffix = data.panels[number], str(number + 1) if number else ""
-    (n_rows, n_columns), on = panel.values.shape, {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
+    panel = data.panels[number]
+    suffix = str(number + 1) if number else ""
+    (n_rows, n_columns) = panel.values.shape
+    on = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
     gap = 2 if min(cell) > 14 else 0
     places = {"x": list(range(n_columns)), "y": list(range(n_rows)), "xgap": gap, "ygap": gap}
     look = {"coloraxis": "coloraxis", "hoverinfo": "skip"}
     figure.add_heatmap(z=data.shares(panel.values), **look, **places, **on)
-    refs, shapes = {"xref": f"x{suffix}", "yref": f"y{suffix}"}, []
+    refs = {"xref": f"x{suffix}", "yref": f"y{suffix}"}
+    shapes = []
     for i, j in panel.marked:
-        ink = theme.muted if np.isnan(panel.values[i, j]) else text_on(data.color(panel.values[i, j], theme))
+        if np.isnan(panel.values[i, j]):
+            ink = theme.muted
+        else:
+            ink = text_on(data.color(panel.values[i, j], theme))
         corners = {"x0": j - 0.44, "x1": j + 0.44, "y0": i - 0.41, "y1": i + 0.41}
         look = {"opacity": 0.75, "line": {"color": ink, "width": 1.2, "dash": "dot"}}
         shapes.append({"type": "rect", **corners, **refs, **look})
@@ -463,7 +490,8 @@ def _cell_texts(
 ) -> dict[str, Any]:
     """The settings with which a Plotly scatter trace writes the texts of the cells, in colours with enough
     contrast. They are empty if some texts do not fit. Small print is included if it fits, too."""
-    (wide, high), shown = cell, panel.shown_texts()
+    (wide, high) = cell
+    shown = panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
     if not shown or size is None or high < size + 3:
@@ -483,7 +511,9 @@ def _cell_texts(
 def _title_panel(
     figure: go.Figure, panel: MatrixPanel, suffix: str, theme: Theme, names_above: float
 ) -> None:
-    parts = [f"<b>{plain_text(panel.title)}</b>"] if panel.title else []
+    parts = []
+    if panel.title:
+        parts = [f"<b>{plain_text(panel.title)}</b>"]
     if panel.note:
         parts.append(f'<span style="color: {theme.muted}; font-size: 12px">{plain_text(panel.note)}</span>')
     if parts:
@@ -508,14 +538,14 @@ def _in_two_lines(names: Sequence[Any], room: float) -> list[str]:
     lines = []
     for name in map(name_of, names):
         spaces = [place for place, letter in enumerate(name) if letter == " "]
-        at = (
-            min(spaces, key=lambda place: abs(2 * place - len(name)), default=0)
-            if len(name) > room - 1
-            else 0
-        )
+        at = 0
+        if len(name) > room - 1:
+            at = min(spaces, key=lambda place: abs(2 * place - len(name)), default=0)
         lines.append([name[:at], name[at + 1 :]] if at else [name])
     fits = max(len(line) for name in lines for line in name) <= room - 1
-    return ["<br>".join(map(plain_text, name)) for name in lines] if fits and max(map(len, lines)) > 1 else []
+    if fits and max(map(len, lines)) > 1:
+        return ["<br>".join(map(plain_text, name)) for name in lines]
+    return []
 
 
 def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
@@ -528,7 +558,8 @@ def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
 def _cut(names: Sequence[Any]) -> list[str]:
     """Cut names at their ends to `_LONGEST` characters. If distinct names would become equal, they are cut in
     the middle or at the beginning instead."""
-    whole, n = [name_of(name) for name in names], _LONGEST
+    whole = [name_of(name) for name in names]
+    n = _LONGEST
     for head in (n - 1, n // 2, 0):
         short = [
             name if len(name) <= n else f"{name[:head]}…{name[len(name) - n + head + 1 :]}" for name in whole

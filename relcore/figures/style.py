@@ -74,7 +74,10 @@ class Theme:
 
     def category_colors(self, n: int) -> list[str]:
         """A list of `n` hexadecimal colours in a fixed order, which repeats after 20 colours."""
-        colors = (_BLUE_ON_DARK, *_OKABE_ITO[1:], *_ON_DARK) if self.dark else _OKABE_ITO + _ON_LIGHT
+        if self.dark:
+            colors = (_BLUE_ON_DARK, *_OKABE_ITO[1:], *_ON_DARK)
+        else:
+            colors = _OKABE_ITO + _ON_LIGHT
         return [colors[i % len(colors)] for i in range(n)]
 
 
@@ -106,7 +109,9 @@ DARK = Theme(
 
 
 POINT = 1 / 72  # inches
-COLUMN, PAGE = 3.25, 6.75  # inches: width of one of two columns, and of both
+# inches: width of one of two columns, and of both
+COLUMN = 3.25
+PAGE = 6.75
 
 
 @dataclass(frozen=True)

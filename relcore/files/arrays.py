@@ -40,18 +40,24 @@ from relcore.files.formats import (
 )
 
 _TEXTS = ("ids", "labels", "counts")
-_PACKED, _FREE_WIDTH, _WIDE = ("_utf8", "_ends"), 1 << 26, 8
+_PACKED = ("_utf8", "_ends")
+_FREE_WIDTH = 1 << 26
+_WIDE = 8
 _LONGEST_HEADER = 10_000  # maximum number of bytes of a .npy header
 
 
 def npy_header(stream: BinaryIO, what: str, size: float = np.inf) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Return shape, Fortran order and dtype of the .npy at the stream's position. The stream then stands at
     the first number. With the `size` of a file, the numbers must be complete."""
-    length, at = {1: 2, 2: 4, 3: 4}[np.lib.format.read_magic(stream)[0]], stream.tell()
+    length = {1: 2, 2: 4, 3: 4}[np.lib.format.read_magic(stream)[0]]
+    at = stream.tell()
     if int.from_bytes(stream.read(length), "little") > _LONGEST_HEADER:
         raise ValueError("a header that is too long")
     stream.seek(at)
-    read = np.lib.format.read_array_header_1_0 if length == 2 else np.lib.format.read_array_header_2_0
+    if length == 2:
+        read = np.lib.format.read_array_header_1_0
+    else:
+        read = np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(stream)
     if dtype.hasobject:
         raise SpaceError(
@@ -108,7 +114,9 @@ class Npy(Format):
     def describe(self, path: Path) -> Description:
         with path.open("rb") as stream:
             shape = npy_header(stream, path.name, path.stat().st_size)[0]
-        return Description({"": shape}, "") if len(shape) == 2 else Description()
+        if len(shape) == 2:
+            return Description({"": shape}, "")
+        return Description()
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with path.open("rb") as stream:
@@ -117,12 +125,18 @@ class Npy(Format):
                 raise SpaceError(
                     f"{path.name}: expected a matrix (n, d), got shape {shape!s:.60}; save the vectors again"
                 )
-            (n, d), by_columns = (request.rows(path, *shape), shape[1]), fortran and 1 not in shape
-            whole = np.memmap(stream, dtype, "r", stream.tell(), shape, "F") if by_columns else None
+            (n, d) = (request.rows(path, *shape), shape[1])
+            by_columns = fortran and 1 not in shape
+            whole = None
+            if by_columns:
+                whole = np.memmap(stream, dtype, "r", stream.tell(), shape, "F")
             # Read without a memory map, which kills the process if the file is truncated.
             for rows in in_blocks(n, d * dtype.itemsize):
                 m = rows.stop - rows.start
-                block = whole[rows] if by_columns else np.fromfile(stream, dtype, m * d).reshape(m, d)
+                if by_columns:
+                    block = whole[rows]
+                else:
+                    block = np.fromfile(stream, dtype, m * d).reshape(m, d)
                 yield float32(block, path.name)
         return {}
 
@@ -132,7 +146,10 @@ class Npy(Format):
             at = stream.tell()
         if len(shape) != 2 or 0 in shape or fortran or not dtype.isnative or dtype.name not in MAPPED:
             return None
-        n = shape[0] if request.limit is None else min(shape[0], request.limit)
+        if request.limit is None:
+            n = shape[0]
+        else:
+            n = min(shape[0], request.limit)
         return Regions([(at, dtype.name, (n, shape[1]))])
 
 
@@ -165,9 +182,13 @@ class Npz(Format):
             headers = self._headers(path, archive)
             main = the_matrix(path, {name: header[0] for name, header in headers.items()}, request.matrix)
             (rows, d), fortran, dtype = headers[main]
-            n, texts = request.rows(path, rows, d), {}
+            n = request.rows(path, rows, d)
+            texts = {}
             for name in _TEXTS:
-                parts = [name] if name in headers else [f"{name}{part}" for part in _PACKED]
+                if name in headers:
+                    parts = [name]
+                else:
+                    parts = [f"{name}{part}" for part in _PACKED]
                 if headers.keys() >= set(parts):
                     check_length(path, name, headers[parts[-1]][0], rows)
                     texts[name] = self._texts(path, archive, headers, parts, request)[:n]
@@ -197,8 +218,11 @@ class Npz(Format):
                 )
         cells, *ends = (self._read(archive, part) for part in parts)
         if not ends:
-            return cells if cells.dtype.kind in "fiub" else cells.tolist()
-        content, ends = cells.tobytes(), [0, *ends[0].tolist()]
+            if cells.dtype.kind in "fiub":
+                return cells
+            return cells.tolist()
+        content = cells.tobytes()
+        ends = [0, *ends[0].tolist()]
         if sorted(ends) != ends or ends[-1] != len(content):
             raise ValueError(f"{parts[1]} that do not fit {parts[0]}")
         return [content[start:end].decode() for start, end in pairwise(ends)]
@@ -215,7 +239,8 @@ def packed_texts(name: str, column: Sequence[str]) -> dict[str, np.ndarray]:
     that would take far more memory, or would drop a zero byte at the end of a text, there are two arrays: the
     UTF-8 bytes of all texts, and the end of each text."""
     texts = list(map(str.encode, column))
-    size, content = 4 * len(column) * max(map(len, column)), b"".join(texts)
+    size = 4 * len(column) * max(map(len, column))
+    content = b"".join(texts)
     if size <= max(_FREE_WIDTH, _WIDE * len(content)) and not any(text.endswith(b"\0") for text in texts):
         return {name: np.array(column, str)}
     arrays = np.frombuffer(content, np.uint8), np.cumsum(list(map(len, texts)), dtype=np.int64)
@@ -254,10 +279,17 @@ class Safetensors(Format):
         file, shapes = self._open(path)
         main = the_matrix(path, shapes, request.matrix)
         rows, d = shapes[main]
-        n = rows if request.limit is None else min(rows, request.limit)
-        metadata, columns = file.metadata() or {}, {}
+        if request.limit is None:
+            n = rows
+        else:
+            n = min(rows, request.limit)
+        metadata = file.metadata() or {}
+        columns = {}
         for name in ("ids", "labels"):
-            text = file.get_tensor(name).tobytes().decode() if name in shapes else metadata.get(name)
+            if name in shapes:
+                text = file.get_tensor(name).tobytes().decode()
+            else:
+                text = metadata.get(name)
             if text is not None:
                 lines = text.replace("\r\n", "\n").removesuffix("\r").split("\n")
                 check_length(path, name, (len(lines),), rows)
@@ -278,7 +310,9 @@ class Safetensors(Format):
         main, tensor, regions = self._parts(path, request)
         begin, kind, (n, d) = regions.parts[0]
         n = request.rows(path, n, d)
-        halves = np.memmap(path, "<u2", "r", begin, (n, d)) if kind == "bfloat16" else None
+        halves = None
+        if kind == "bfloat16":
+            halves = np.memmap(path, "<u2", "r", begin, (n, d))
         for rows in in_blocks(n, 8 * d):
             if halves is not None:  # NumPy has no bfloat16, so these numbers are read as whole numbers
                 yield (halves[rows].astype(np.uint32) << 16).view(np.float32)
@@ -289,7 +323,14 @@ class Safetensors(Format):
     def regions(self, path: Path, request: Request) -> Regions | None:
         regions = self._parts(path, request)[2]
         _, kind, shape = regions.parts[0]
-        return regions if kind and 0 not in shape else None
+        if kind and 0 not in shape:
+            return regions
+        return None
+
+
+def _are_names(value: Any) -> bool:
+    """Whether a value of a torch file can be ids or labels: a list of texts and whole numbers."""
+    return isinstance(value, list | tuple) and {type(item) for item in value} <= {str, int}
 
 
 class Torch(Format):
@@ -321,13 +362,17 @@ class Torch(Format):
                 f"{path.name}: expected tensors, lists and texts, got other objects, which could run code;"
                 ' save the tensors alone: torch.save({"vectors": tensor, "ids": ids}, "vectors.pt")'
             ) from error
-        items = content if isinstance(content, Mapping) else {"vectors": content}
-        tensors, texts = {}, {}
+        if isinstance(content, Mapping):
+            items = content
+        else:
+            items = {"vectors": content}
+        tensors = {}
+        texts = {}
         for name, value in items.items():
             if isinstance(value, torch.Tensor) and value.layout == torch.strided and isinstance(name, str):
                 tensors[name] = value
-            elif name in ("ids", "labels") and isinstance(value, list | tuple):
-                texts |= {name: list(value)} if {type(item) for item in value} <= {str, int} else {}
+            elif name in ("ids", "labels") and _are_names(value):
+                texts[name] = list(value)
         return tensors, texts
 
     def describe(self, path: Path) -> Description:
@@ -379,8 +424,11 @@ def open_faiss(path: Path) -> Any:
         index = faiss.read_index(faiss.PyCallbackIOReader(stream.read))
         if stream.read(1):
             raise ValueError("more than one index")
-    inner = faiss.downcast_index(index.index) if hasattr(index, "index") else index
-    inner = faiss.downcast_index(inner.storage) if isinstance(inner, faiss.IndexHNSW) else inner
+    inner = index
+    if hasattr(index, "index"):
+        inner = faiss.downcast_index(index.index)
+    if isinstance(inner, faiss.IndexHNSW):
+        inner = faiss.downcast_index(inner.storage)
     if not isinstance(inner, faiss.IndexFlat | faiss.IndexIVFFlat):
         raise SpaceError(
             f"{path.name}: expected an index of whole vectors (Flat, IDMap, HNSWFlat, IVFFlat), got"
@@ -403,13 +451,16 @@ def faiss_ids(path: Path, index: Any) -> np.ndarray | None:
         return ids
     if not isinstance(index, faiss.IndexIVF):
         return None
-    lists, get = index.invlists, faiss.rev_swig_ptr
+    lists = index.invlists
+    get = faiss.rev_swig_ptr
     parts = [get(lists.get_ids(item), lists.list_size(item)).copy() for item in range(index.nlist)]
     ids = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
     if (ids[1:] == ids[:-1]).any():
         raise SpaceError(f"{path.name}: expected distinct ids, got some twice; write the index again")
     index.set_direct_map_type(faiss.DirectMap.Hashtable)
-    return None if np.array_equal(ids, np.arange(index.ntotal)) else ids
+    if np.array_equal(ids, np.arange(index.ntotal)):
+        return None
+    return ids
 
 
 def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
@@ -418,7 +469,9 @@ def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
 
     if isinstance(index, faiss.IndexIVF):
         return index.reconstruct_batch(np.arange(rows.start, rows.stop) if ids is None else ids[rows])
-    inner = index.index if hasattr(index, "index") else index
+    inner = index
+    if hasattr(index, "index"):
+        inner = index.index
     return inner.reconstruct_n(rows.start, rows.stop - rows.start)
 
 
@@ -431,7 +484,8 @@ def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
 MOST_FILES = 20_000
 MOST_BYTES = 2 << 30
 _MOST_OF_ONE = 64 << 20
-_LONGEST_PART, _MOST_PARTS = 150, 12
+_LONGEST_PART = 150
+_MOST_PARTS = 12
 _LIBRARIES = ("zipfile", "zlib", "bz2", "lzma", "encodings.cp437")
 
 
@@ -450,7 +504,8 @@ def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
     folders: set[str] = set()
     size = 0
     for name, content in confined.stream(pictures, path, _LIBRARIES, suffixes=list(suffixes)):
-        place, size = _relative_path(name, path, suffixes), size + len(content)
+        place = _relative_path(name, path, suffixes)
+        size = size + len(content)
         folded = place.as_posix().casefold()
         taken = folded in seen or folded in folders or not seen.isdisjoint(_above(folded))
         if taken or len(seen) >= MOST_FILES or size > MOST_BYTES:
@@ -480,7 +535,8 @@ def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
         found = [(place, item) for place, item in found if _is_wanted(place, suffixes)]
         folded = {place.as_posix().casefold() for place, _ in found}
         linked = any(stat.S_ISLNK(item.external_attr >> 16) for _, item in found)
-        size, hidden = sum(item.file_size for _, item in found), any(item.flag_bits & 1 for _, item in found)
+        size = sum(item.file_size for _, item in found)
+        hidden = any(item.flag_bits & 1 for _, item in found)
         for wrong, got in (
             (len(found) > MOST_FILES, f"{len(found):,}, and at most {MOST_FILES:,} are read"),
             (len(folded) < len(found), "two of the same name"),
@@ -553,8 +609,11 @@ class _Unpacked(io.RawIOBase):
     """The unpacked bytes of a .gz file. A decompression bomb raises an error."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._packed = path, path.stat().st_size
-        self._stream, self._unpacked = gzip.open(path), 0  # noqa: SIM115 - closed with this object
+        self._path = path
+        self._packed = path.stat().st_size
+
+        self._stream = gzip.open(path)  # noqa: SIM115, closed with the object
+        self._unpacked = 0
 
     def readable(self) -> bool:
         return True
@@ -571,7 +630,9 @@ class _Unpacked(io.RawIOBase):
 
 
 def _opened(path: Path) -> io.BufferedReader:
-    return io.BufferedReader(_Unpacked(path), 1 << 17) if path.suffix.lower() == ".gz" else path.open("rb")
+    if path.suffix.lower() == ".gz":
+        return io.BufferedReader(_Unpacked(path), 1 << 17)
+    return path.open("rb")
 
 
 class _WordVectors(Format):
@@ -584,7 +645,9 @@ class _WordVectors(Format):
             return Description({"": (int(header[1]), int(header[2]))}, "")
         d = len(first.split()) - 1
         glove = d > 1 and path.suffix.lower() != ".gz" and all(map(_NUMBER.fullmatch, first.split()[1:]))
-        return Description({"": (None, d)}, "") if glove else Description()
+        if glove:
+            return Description({"": (None, d)}, "")
+        return Description()
 
 
 class Word2VecBinary(_WordVectors):
@@ -599,9 +662,12 @@ class Word2VecBinary(_WordVectors):
                     " file, or save the words' vectors in word2vec form"
                 )
             n, d = _header(stream.readline(64), path)
-            wanted, width = request.rows(path, n, d), 4 * d
+            wanted = request.rows(path, n, d)
+            width = 4 * d
             ids: list[str] = []
-            buffer, at, ends = b"", 0, False
+            buffer = b""
+            at = 0
+            ends = False
             block = np.empty((min(wanted, max(1, _BLOCK // width)), d), np.float32)
             for row in range(wanted):
                 while (space := buffer.find(b" ", at)) < 0 or len(buffer) <= space + width:
@@ -610,7 +676,8 @@ class Word2VecBinary(_WordVectors):
                     chunk = stream.read(max(_BLOCK, width))
                     if not chunk:
                         raise _cut_short(path, row, n)
-                    buffer, at = buffer[at:] + chunk, 0
+                    buffer = buffer[at:] + chunk
+                    at = 0
                 if row == 1:  # word2vec ends each row with a line feed; gensim does not
                     ends = buffer.startswith(b"\n", at)
                 if row and buffer.startswith(b"\n", at) != ends:
@@ -624,7 +691,8 @@ class Word2VecBinary(_WordVectors):
             if wanted == n and (buffer[at:] + stream.read(2)).strip():
                 raise _trailing_data(path, n)
             # If the reading stops at a limit, only the next words can reveal that the header's d is wrong.
-            ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
+            ahead = buffer[at:] + stream.read(_WORDS_AHEAD * width)
+            at = 0
             for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
                 if (space := ahead.find(b" ", at)) < 0:
                     break
@@ -649,7 +717,9 @@ class Word2VecText(_WordVectors):
                 n, d = _header(first, path)
                 wanted = request.rows(path, n, d)
             else:
-                n, wanted, d = None, request.limit, len(first.split()) - 1
+                n = None
+                wanted = request.limit
+                d = len(first.split()) - 1
                 if d < 1 or not all(map(_NUMBER.fullmatch, first.split()[1:])):
                     raise _no_row(
                         (number, first), path, "'n d' or a word and its numbers", "is it word2vec text?"
@@ -695,7 +765,8 @@ def _lines(stream: BinaryIO, path: Path) -> Iterator[Line]:
         line = stream.readline(_LONGEST_LINE + 1)
         if not line:
             return
-        line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+        if number == 1:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
         n_blank = 0 if line.strip() else n_blank + 1
         if len(line) > _LONGEST_LINE or n_blank > _MOST_BLANK:
             expected = f"at most {_LONGEST_LINE:,} bytes per line and {_MOST_BLANK:,} blank lines"
@@ -705,7 +776,8 @@ def _lines(stream: BinaryIO, path: Path) -> Iterator[Line]:
 
 
 def _batch(lines: Iterator[Line], most: int) -> list[Line]:
-    batch, size = [], 0
+    batch = []
+    size = 0
     while len(batch) < min(most, _LINES_AT_ONCE) and size <= _BYTES_AT_ONCE and (line := next(lines, None)):
         batch.append(line)
         size += len(line[1])
@@ -718,10 +790,13 @@ def _parse(batch: list[Line], d: int, path: Path) -> tuple[list[str], np.ndarray
     words, _, numbers = zip(*(line.rstrip(b" \t\r\n").partition(b" ") for _, line in batch), strict=True)
     joined = b"\n".join(words)
     plain = b"" not in words and b"\r" not in joined and b"\0" not in joined
-    block = _numbers_at_once(b"\n".join(numbers), len(batch), d) if plain else None
+    block = None
+    if plain:
+        block = _numbers_at_once(b"\n".join(numbers), len(batch), d)
     if block is None:
         words, rows = zip(*(_parsed_line(line, d, path) for line in batch), strict=True)
-        block, joined = np.stack(rows), b"\n".join(words)
+        block = np.stack(rows)
+        joined = b"\n".join(words)
     try:
         return joined.decode().split("\n"), block
     except UnicodeDecodeError as error:
@@ -745,7 +820,9 @@ def _numbers_at_once(numbers: bytes, m: int, d: int) -> np.ndarray | None:
         )
     except pa.ArrowInvalid:
         return None
-    return np.column_stack([column.to_numpy() for column in table.columns]) if table.num_rows == m else None
+    if table.num_rows == m:
+        return np.column_stack([column.to_numpy() for column in table.columns])
+    return None
 
 
 def _parsed_line(line: Line, d: int, path: Path) -> tuple[bytes, np.ndarray]:
@@ -782,7 +859,9 @@ def _no_word(path: Path, row: int, n: int, d: int, got: bytes) -> SpaceError:
 
 
 def _cut_short(path: Path, n_whole: int, n: int) -> SpaceError:
-    fix = f", or pass limit={n_whole} to take only whole rows" if n_whole else ""
+    fix = ""
+    if n_whole:
+        fix = f", or pass limit={n_whole} to take only whole rows"
     return SpaceError(
         f"{path.name}: the header promises {n:,} rows, but the file ends within row {n_whole + 1:,}; "
         f"copy or download it again{fix}"

@@ -27,7 +27,9 @@ OPTIONS: dict[Role, str] = {
     "pictures": "picture_column",
 }
 TEXT_OR = "text: ids, labels or neither?"
-VECTORS, EMPTY, OUTSIDE = "a vector per row", "empty", "numbers beside "
+VECTORS = "a vector per row"
+EMPTY = "empty"
+OUTSIDE = "numbers beside "
 _USUAL = {"ids": ("id", "ids"), "labels": ("label", "labels"), "counts": ("count", "counts")}
 _WORDS = ("word", "words", "token", "tokens")
 INDEX = ("", "Unnamed: 0", "__index_level_0__")
@@ -112,7 +114,9 @@ class Columns:
     def dimension(self) -> int | None:
         """The number of dimensions; None if it is not known before the column of vectors is read."""
         places = self.places("dimension")
-        return self.width if any(self.columns[place].reason == VECTORS for place in places) else len(places)
+        if any(self.columns[place].reason == VECTORS for place in places):
+            return self.width
+        return len(places)
 
     def notes(self) -> dict[str, list[str]]:
         """The notes on this table under the key "note", so that they can be added to the columns that
@@ -129,7 +133,9 @@ class Columns:
         unclear = [self.columns[place] for place in self.places("unclear")]
         for column in unclear:
             if column.reason != TEXT_OR:
-                where = f"{column.where}, " if column.where else ""
+                where = ""
+                if column.where:
+                    where = f"{column.where}, "
                 raise SpaceError(f"{name}, {where}column {column.name!r:.80}: {column.reason}; {_REMEDY}")
         if not self.places("dimension"):
             names = quote([column.name for column in self.columns[:8]])
@@ -175,11 +181,12 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
             columns[place] = Column(names[place], "left out", reason)
     texts = [place for place, column in enumerate(columns) if column.reason == TEXT_OR]
     for place in texts if has_ids else ():
-        columns[place] = (
-            Column(names[place], "unclear", "expected text as in other rows, got whole numbers")
-            if values[place].whole
-            else Column(names[place], "left out", "text, and not named as ids or labels")
-        )
+        if values[place].whole:
+            columns[place] = Column(
+                names[place], "unclear", "expected text as in other rows, got whole numbers"
+            )
+        else:
+            columns[place] = Column(names[place], "left out", "text, and not named as ids or labels")
     if len(texts) == 1 and not has_ids:
         columns[texts[0]] = Column(names[texts[0]], "ids", "the only column of text")
     if has_ids and choices.text_column is None:
@@ -235,7 +242,8 @@ def _chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int
 
 
 def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
-    name, kind = column.name, column.holds
+    name = column.name
+    kind = column.holds
     if kind == "vectors" and len(vectors) == 1:
         return Column(name, "dimension", VECTORS)
     if kind in ("numbers", "flags", "mixed", "nothing") and vectors:
@@ -279,7 +287,9 @@ def _index(column: ColumnValues, has_ids: bool, texts: bool) -> Column:
             "unclear",
             "expected a name, or row numbers without a name, got other numbers without a name",
         )
-    return Column(name, "unclear", TEXT_OR) if texts else Column(name, "ids", "an index")
+    if texts:
+        return Column(name, "unclear", TEXT_OR)
+    return Column(name, "ids", "an index")
 
 
 _LABEL_NAMES = (
@@ -310,7 +320,8 @@ def assign_metadata(
     `is_distinct(place)` says whether the whole column holds distinct ids.
     """
     names = [item.strip() for item in kinds]
-    roles, plain = _chosen_roles(name, names, choices), [item.lower() for item in names]
+    roles = _chosen_roles(name, names, choices)
+    plain = [item.lower() for item in names]
     texts = defaultdict(list)
     for place, cells in first.items():
         texts[place] = [item for item in cells if isinstance(item, str) and item.strip()]
@@ -319,7 +330,8 @@ def assign_metadata(
         spaced = sum(" " in item.strip() for item in cells)
         return bool(cells) and sum(map(len, cells)) >= _LONG * len(cells) and 2 * spaced > len(cells)
 
-    text, some = ("text",), ("text", "number")
+    text = ("text",)
+    some = ("text", "number")
     for role, of_kinds, reason, fits in (
         ("pictures", ("image",), "pictures", lambda i: True),
         (
@@ -379,14 +391,17 @@ def overview(table: Columns) -> list[tuple[str, str, str]]:
         many = len(columns) > _FEW and role in ("dimension", "left out")
         for part in [columns] if many else [[column] for column in columns]:
             title = " … ".join(dict.fromkeys(shown_name(item.name) for item in (part[0], part[-1])))
-            where = f"{part[0].where}: " if part[0].where else ""
+            where = ""
+            if part[0].where:
+                where = f"{part[0].where}: "
             lines.append((role, title, _read_as(role, len(part), table), where + reason))
     return [line[1:] for line in sorted(lines, key=lambda line: _ORDER.index(line[0]))]
 
 
 def size_in_words(n: int | None, dimension: int | None, limit: int | None = None) -> str:
     """The size of a space in words, ``"12 rows × 4 dimensions"``. Unknown numbers are left out."""
-    n = n if n is None or limit is None else min(n, limit)
+    if not (n is None or limit is None):
+        n = min(n, limit)
     sizes = ((n, "row"), (dimension, "dimension"))
     return " × ".join(f"{size:,} {what}{'s' * (size != 1)}" for size, what in sizes if size is not None)
 
@@ -399,7 +414,15 @@ def _read_as(role: Role, n: int, table: Columns) -> str:
     if role == "unclear":
         return "⚠ unclear"
     if role == "dimension" and len(table.places("dimension")) == 1 and table.dimension != 1:
-        return "dimensions" if table.dimension is None else f"{table.dimension:,} dimensions"
+        if table.dimension is None:
+            return "dimensions"
+        return f"{table.dimension:,} dimensions"
     if role == "left out":  # the app still colours and filters by a column that is left out
-        return "further column" if n == 1 else f"{n:,} further columns"
-    return role if n == 1 else f"{n:,} dimensions" if role == "dimension" else f"{n:,} {role}"
+        if n == 1:
+            return "further column"
+        return f"{n:,} further columns"
+    if n == 1:
+        return role
+    if role == "dimension":
+        return f"{n:,} dimensions"
+    return f"{n:,} {role}"

@@ -97,8 +97,12 @@ def offers() -> str:
     offered = {"Landlock": landlock_version(), "seccomp": refuses_calls()}
     has = [f"{name} {there}" if there > 1 else name for name, there in offered.items() if there]
     lacks = " and ".join(name for name, there in offered.items() if not there)
-    without = f"; without {lacks}, which this system does not offer" if lacks else ""
-    limits = "limits on memory and time" if sys.platform.startswith("linux") else "a limit on time"
+    without = ""
+    if lacks:
+        without = f"; without {lacks}, which this system does not offer"
+    limits = "a limit on time"
+    if sys.platform.startswith("linux"):
+        limits = "limits on memory and time"
     return f"files are parsed in a process with {', '.join([limits, *has])}{without}"
 
 
@@ -123,7 +127,9 @@ def _yield_all(values: Generator[Any, None, Any], returns: Any) -> Any:
     try:
         next(values)
     except StopIteration as end:
-        return end.value if returns is Any else msgspec.convert(end.value, returns, from_attributes=True)
+        if returns is Any:
+            return end.value
+        return msgspec.convert(end.value, returns, from_attributes=True)
     raise RuntimeError("expected one value, got a stream")
 
 
@@ -143,7 +149,9 @@ def stream(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             value = function(path, **arguments)
-            return (yield from value) if inspect.isgenerator(value) else value
+            if inspect.isgenerator(value):
+                return (yield from value)
+            return value
     except Exception as error:
         raise clear_error(path, error) from error
 
@@ -155,7 +163,9 @@ class Opened:
     def __init__(
         self, make: Callable[..., Any], path: Path, libraries: Sequence[str] = (), **arguments: Any
     ) -> None:
-        self._path, self._process, self._lock = path, None, threading.Lock()
+        self._path = path
+        self._process = None
+        self._lock = threading.Lock()
         if needs_process(path):
             self._process = Process(path, libraries)
             self.facts = _yield_all(self._process.stream(name_of(make), **arguments), Any)

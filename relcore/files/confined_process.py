@@ -37,19 +37,28 @@ from relcore.base.text import visible
 
 LENGTH = struct.Struct("<Q")
 # Memory in bytes besides that of libraries: a fixed part, and a multiple of the file's size.
-_FREE_BYTES, _TIMES_FILE = 1 << 30, 4
+_FREE_BYTES = 1 << 30
+_TIMES_FILE = 4
 # Processor seconds: a fixed part, and one more for each `_BYTES_PER_SECOND` bytes of the file.
-_SECONDS, _BYTES_PER_SECOND = 60, 2 << 20
+_SECONDS = 60
+_BYTES_PER_SECOND = 2 << 20
 _FILES = 64
 _LIBRARIES = ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
 _ARRAY = 1  # key that marks an array in a message
 
 # For Landlock: the numbers of three system calls, and the bits of the rights that each version knows.
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
+_CREATE_RULESET = 444
+_ADD_RULE = 445
+_RESTRICT_SELF = 446
+_READ_FILE = 1 << 2
+_READ_FOLDER = 1 << 3
 _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-_TCP_FROM, _SCOPES_FROM = 4, 6
-_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _END_WITH_PARENT = 38, 22, 2, 1
+_TCP_FROM = 4
+_SCOPES_FROM = 6
+_NO_NEW_PRIVILEGES = 38
+_SECCOMP = 22
+_FILTER = 2
+_END_WITH_PARENT = 1
 # For seccomp: the processor, and the numbers of the system calls socket, connect, bind, execve, execveat,
 # ptrace, process_vm_readv, process_vm_writev, kill, tkill, tgkill, io_uring_setup, pidfd_open and
 # pidfd_getfd. On x86-64, fork and vfork follow.
@@ -57,7 +66,9 @@ _REFUSED = {
     "x86_64": (0xC000003E, (41, 42, 49, 59, 322, 101, 310, 311, 62, 200, 234, 425, 434, 438, 57, 58)),
     "aarch64": (0xC00000B7, (198, 203, 200, 221, 281, 117, 270, 271, 129, 130, 131, 425, 434, 438)),
 }
-_libc = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+_libc = None
+if os.name == "posix":
+    _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def landlock_version() -> int:
@@ -85,7 +96,8 @@ def confine(paths: list[Path]) -> None:
     }
     for limit, most in limits.items():
         hard = resource.getrlimit(limit)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        if hard != resource.RLIM_INFINITY:
+            most = min(most, hard)
         resource.setrlimit(limit, (most, most))
     if sys.platform.startswith("linux"):
         _libc.prctl(_END_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
@@ -126,7 +138,10 @@ def _refuse_calls() -> None:
     if not refuses_calls():
         return
     machine, calls = _REFUSED[platform.machine()]
-    load, equal, above, answer = 0x20, 0x15, 0x35, 0x06
+    load = 0x20
+    equal = 0x15
+    above = 0x35
+    answer = 0x06
     steps = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]
     steps += [(above, len(calls) + 1, 0, 0x40000000)]  # refuse the second numbering of x86-64
     steps += [(equal, len(calls) - place, 0, call) for place, call in enumerate(calls)]
@@ -144,7 +159,9 @@ def send(connection: socket.socket, value: Any) -> None:
         if isinstance(item, np.ndarray):
             arrays.append(np.ascontiguousarray(item))
             return msgspec.msgpack.Ext(_ARRAY, msgspec.msgpack.encode([item.dtype.str, item.shape]))
-        return item.item() if isinstance(item, np.generic) else str(item)
+        if isinstance(item, np.generic):
+            return item.item()
+        return str(item)
 
     content = msgspec.msgpack.encode(value, enc_hook=described)
     connection.sendall(LENGTH.pack(len(content)) + content)
@@ -165,8 +182,13 @@ def receive(stream: BinaryIO, most: int) -> Any:
         return arrays[-1]
 
     head = stream.read(LENGTH.size)
-    length = LENGTH.unpack(head)[0] if len(head) == LENGTH.size else most + 1
-    content = stream.read(length) if length <= most else b""
+    if len(head) == LENGTH.size:
+        length = LENGTH.unpack(head)[0]
+    else:
+        length = most + 1
+    content = b""
+    if length <= most:
+        content = stream.read(length)
     if len(content) < length:
         raise EOFError("no whole message")
     value = msgspec.msgpack.decode(content, ext_hook=array)
@@ -193,7 +215,9 @@ def clear_error(path: Path, error: Exception) -> SpaceError:
 
 def unreadable(path: Path, got: str) -> SpaceError:
     suffix = path.suffix.lower()
-    instead = "" if suffix == ".npy" else ", or save the vectors as .npy"
+    instead = ", or save the vectors as .npy"
+    if suffix == ".npy":
+        instead = ""
     return SpaceError(
         f"{path.name}: expected a {suffix or 'vector'} file that can be read, got {got}; copy it again, or"
         f" write it again with the program that made it{instead}"
@@ -211,7 +235,9 @@ def resolve(name: str) -> Any:
     module, _, attributes = name.partition(":")
     owner, _, method = attributes.partition(".")
     owned = getattr(importlib.import_module(module), owner)
-    return getattr(owned(), method) if method else owned
+    if method:
+        return getattr(owned(), method)
+    return owned
 
 
 def _typed(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -224,14 +250,18 @@ def _typed(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer(connection: socket.socket) -> None:
-    held, questions = None, connection.makefile("rb")
+    held = None
+    questions = connection.makefile("rb")
     while True:
         try:
             name, path, arguments = receive(questions, 1 << 26)
         except EOFError:
             return
         try:
-            function = getattr(held, name) if held else resolve(name)
+            if held:
+                function = getattr(held, name)
+            else:
+                function = resolve(name)
             value = function(*([] if held else [Path(path)]), **_typed(function, arguments))
             if inspect.isgenerator(value):
                 value = _stream(connection, value)

@@ -69,13 +69,11 @@ def _texts_of(values: Sequence[Any], where: str, what: str) -> list[str]:
 
 
 def _plain(values: Sequence[Any]) -> list[Any]:
-    return (
-        values
-        if isinstance(values, list)
-        else values.tolist()
-        if isinstance(values, np.ndarray)
-        else list(values)
-    )
+    if isinstance(values, list):
+        return values
+    if isinstance(values, np.ndarray):
+        return values.tolist()
+    return list(values)
 
 
 def _text(value: Any, where: str, row: int, what: str) -> str:
@@ -98,16 +96,20 @@ def _text(value: Any, where: str, row: int, what: str) -> str:
             return str(value)
     elif isinstance(value, _TEXTS):
         return str(value)
-    expected = "text" if what == "a label" else "text or a whole number"
+    expected = "text or a whole number"
+    if what == "a label":
+        expected = "text"
     raise SpaceError(
         f"{where}, row {row + 1}: expected {what} as {expected}, got {_shown(value)}; save the column as text"
     )
 
 
 def _shown(value: Any) -> str:
-    return (
-        "an empty cell" if value is None else quote([value]) if isinstance(value, str) else f"{value!r:.40}"
-    )
+    if value is None:
+        return "an empty cell"
+    if isinstance(value, str):
+        return quote([value])
+    return f"{value!r:.40}"
 
 
 Shape = tuple[int | None, int | None]
@@ -143,7 +145,8 @@ class Request:
             raise SpaceError(
                 f"{path.name}: expected at least one row of numbers, got none; save the vectors again"
             )
-        n = n if self.limit is None else min(n, self.limit)
+        if self.limit is not None:
+            n = min(n, self.limit)
         check_size(path, n, d, most_unpacked(path, self.max_bytes))
         return n
 
@@ -161,7 +164,9 @@ class Description:
 
     @property
     def shape(self) -> Shape | None:
-        return None if self.usual is None else self.matrices[self.usual]
+        if self.usual is None:
+            return None
+        return self.matrices[self.usual]
 
     @property
     def choosable(self) -> dict[str, Shape]:
@@ -266,10 +271,18 @@ def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> s
     matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2}
     tokens = [name for name in matrices if OF_TOKENS.fullmatch(name)]
     main = "vectors" if chosen is None else chosen
-    usual = [main] if main in matrices else [] if chosen is not None else tokens or list(matrices)
+    if main in matrices:
+        usual = [main]
+    elif chosen is not None:
+        usual = []
+    else:
+        usual = tokens or list(matrices)
     if len(usual) == 1:
         return usual[0]
-    expected = "one matrix, or one named 'vectors'" if chosen is None else f"a matrix named {chosen!r:.80}"
+    if chosen is None:
+        expected = "one matrix, or one named 'vectors'"
+    else:
+        expected = f"a matrix named {chosen!r:.80}"
     got = quote([f"{item:.20} {shape}" for item, shape in list(shapes.items())[:8]]) or "nothing"
     raise SpaceError(
         f"{path.name}: expected {expected}, got {got}; choose one with the option matrix, as FILE#matrix=NAME"
@@ -284,7 +297,10 @@ def describe_matrices(path: Path, shapes: Mapping[str, Shape]) -> Description:
 
 
 def most_unpacked(path: Path, max_bytes: int) -> int:
-    files = [path] if path.is_file() else path.rglob("*")
+    if path.is_file():
+        files = [path]
+    else:
+        files = path.rglob("*")
     return min(max_bytes, max(_FREE_BYTES, _MOST_TIMES * sum(file.stat().st_size for file in files)))
 
 
@@ -317,9 +333,13 @@ def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
             f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors"
             " again"
         )
-    values, ids = 4 * n * d, _ROW_BYTES * n
+    values = 4 * n * d
+    ids = _ROW_BYTES * n
     if values + ids > max_bytes:
-        size = readable(values) if values > max_bytes else f"{readable(values)} and their ids {readable(ids)}"
+        if values > max_bytes:
+            size = readable(values)
+        else:
+            size = f"{readable(values)} and their ids {readable(ids)}"
         raise SpaceError(
             f"{path.name}: {n:,} × {d:,} values take {size}, more than max_bytes = {readable(max_bytes)}"
             "; read fewer rows (limit), or allow more memory (max_bytes) if you trust the file"

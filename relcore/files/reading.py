@@ -103,7 +103,8 @@ class OnDisk:
     def decoded(self, regions: Regions, blocks: Iterable[np.ndarray]) -> MappedRows | None:
         """Write the rows of `blocks` to a store entry, unless it exists, and return them as a memory map of
         that entry. None if the store cannot keep them."""
-        shape, region = regions.decoded, regions.region
+        shape = regions.decoded
+        region = regions.region
         if not self.keeps or 8 * shape[0] * shape[1] > self.store.limit_bytes:
             return None
         key = digest_of("decoded rows", 1, *self.stamp, region, shape)
@@ -136,7 +137,9 @@ class FileOrigin(Origin):
     """
 
     def __init__(self, file: OnDisk, key: str, copied: bool = False) -> None:
-        self._file, self.key, self._copied = file, key, copied
+        self._file = file
+        self.key = key
+        self._copied = copied
 
     def need_unchanged(self) -> None:
         if not self._copied:
@@ -144,21 +147,27 @@ class FileOrigin(Origin):
 
     def known_lengths(self) -> np.ndarray | None:
         entry = self._entry("lengths")
-        return None if entry is None else entry.arrays.get("lengths")
+        if entry is None:
+            return None
+        return entry.arrays.get("lengths")
 
     def keep_lengths(self, lengths: np.ndarray) -> None:
         self._keep({"lengths": lengths}, {}, "lengths")
 
     def known_digest(self, columns: str) -> str | None:
         entry = self._entry("digest", columns)
-        return None if entry is None else entry.metadata.get("digest")
+        if entry is None:
+            return None
+        return entry.metadata.get("digest")
 
     def keep_digest(self, columns: str, digest: str) -> None:
         self._keep({}, {"digest": digest}, "digest", columns)
 
     def _entry(self, *parts: str) -> Any:
         with suppress(StoreError):
-            return self._file.store.get(self._entry_key(*parts)) if self._file.keeps else None
+            if self._file.keeps:
+                return self._file.store.get(self._entry_key(*parts))
+            return None
         return None
 
     def _keep(self, arrays: dict[str, np.ndarray], metadata: dict[str, str], *parts: str) -> None:
@@ -201,7 +210,9 @@ SUFFIXES = (".parquet", ".csv", ".tsv")
 # Other formats only if the user names the file: in folders, such files often have other purposes.
 OF_TEXTS = (*SUFFIXES, ".jsonl", ".ndjson", ".txt")
 # Number of cells per read: first and maximum. It doubles after a read of fewer bytes.
-_AT_ONCE, _MOST_AT_ONCE, _FEW_BYTES = 1024, 1 << 16, 1 << 20
+_AT_ONCE = 1024
+_MOST_AT_ONCE = 1 << 16
+_FEW_BYTES = 1 << 20
 
 
 class ItemTable:
@@ -214,7 +225,8 @@ class ItemTable:
 
     def __init__(self, paths: Sequence[Path], encoding: str = "") -> None:
         first = paths[0]
-        self.name, self.folder = first.name, first.parent
+        self.name = first.name
+        self.folder = first.parent
         self._parts = [confined.Opened(tables.table_of, path, ARROW, encoding=encoding) for path in paths]
         facts = [part.facts for part in self._parts]
         self.encoding: str = facts[0]["encoding"]
@@ -234,7 +246,8 @@ class ItemTable:
         values: list[Any] = []
         while start < stop:
             number = bisect_right(self._starts, start) - 1
-            end, first = min(stop, self._starts[number + 1]), self._starts[number]
+            end = min(stop, self._starts[number + 1])
+            first = self._starts[number]
             values += self._parts[number].call("read", column=column, start=start - first, stop=end - first)
             start = end
         return values
@@ -245,12 +258,17 @@ class ItemTable:
 
     def cells(self, column: str, n: int, max_bytes: int = 8 << 30) -> list[Any]:
         """The first n cells of a column. Raises a SpaceError if their texts take more than `max_bytes`."""
-        values, size, step = [], 0, _AT_ONCE
+        values = []
+        size = 0
+        step = _AT_ONCE
         while len(values) < n:
             some = self.read(column, len(values), min(len(values) + step, n))
-            sized = () if self.columns[column] == "number" else some
+            sized = some
+            if self.columns[column] == "number":
+                sized = ()
             n_bytes = sum(len(item) for item in sized if isinstance(item, str | bytes))
-            size, step = size + n_bytes, min(2 * step, _MOST_AT_ONCE) if n_bytes < _FEW_BYTES else _AT_ONCE
+            size += n_bytes
+            step = min(2 * step, _MOST_AT_ONCE) if n_bytes < _FEW_BYTES else _AT_ONCE
             if size > max_bytes:
                 raise SpaceError(
                     f"{self.name}, column {column!r:.80}: expected texts of at most {readable(max_bytes)},"
@@ -263,7 +281,8 @@ class ItemTable:
 def open_table(paths: Sequence[Path], encoding: str = "") -> ItemTable:
     """The table in a file, or in the parts of a parquet table. Without `encoding`, the likely encoding is
     used."""
-    first, suffix = paths[0], paths[0].suffix.lower()
+    first = paths[0]
+    suffix = paths[0].suffix.lower()
     if not first.is_file():
         raise SpaceError(f"expected a file, got {str(first)!r}, where there is none; check the path")
     if suffix not in OF_TEXTS:
@@ -342,8 +361,12 @@ def read_metadata(
     holds more than `max_bytes` of text.
     """
     table = open_table([path], choices.encoding)
-    columns, names, read = table.roles(choices), list(table.columns), {}
-    place, rows, note = columns.place("ids"), None, ""
+    columns = table.roles(choices)
+    names = list(table.columns)
+    read = {}
+    place = columns.place("ids")
+    rows = None
+    note = ""
     if ids is not None and place is not None:
         rows = rows_by_id(table, names[place], ids, of, duplicates, max_bytes)
     elif len(table) != n and not (limit == n < len(table)):
@@ -357,7 +380,8 @@ def read_metadata(
     for role, check in (("ids", checked_ids), ("labels", checked_labels), ("counts", checked_counts)):
         if (place := columns.place(role)) is not None and (role != "ids" or rows is None):
             cells = table.cells(names[place], n if rows is None else len(table), max_bytes)
-            cells = cells if rows is None else [cells[row] for row in rows]
+            if rows is not None:
+                cells = [cells[row] for row in rows]
             if role == "labels":
                 classes = table.class_names.get(columns.columns[place].name)
                 cells = [cell_content(item, classes) for item in cells]
@@ -395,8 +419,13 @@ def rows_by_id(
 def cell_content(item: Any, class_names: Sequence[str] | None) -> Any:
     """The content of a cell; None if it is empty. The number of a class is replaced by its name."""
     if class_names:
-        item = class_names[item] if isinstance(item, int) and 0 <= item < len(class_names) else None
-    return None if isinstance(item, str) and item.strip() in tables.MISSING else item
+        if isinstance(item, int) and 0 <= item < len(class_names):
+            item = class_names[item]
+        else:
+            item = None
+    if isinstance(item, str) and item.strip() in tables.MISSING:
+        return None
+    return item
 
 
 STATE = "state.json"
@@ -427,13 +456,16 @@ def parts_of(folder: Path) -> list[Path]:
         shards = [_SHARD.fullmatch(path.name) for path in tables]
         of_one = None not in shards and len({(shard[1], shard[2]) for shard in shards}) == 1
         return tables if of_one else []
-    state, names = read_file(folder / STATE, "the state of a dataset"), []
+    state = read_file(folder / STATE, "the state of a dataset")
+    names = []
     with suppress(TypeError, KeyError):
         names = [item["filename"] for item in state["_data_files"]]
     parts = {path.name: path for path in _files(folder) if path.suffix == ".arrow"}
     missing = [name for name in names if not isinstance(name, str) or name not in parts]
     if not names or missing:
-        got = f"{quote(missing[:3])}, which are not there" if missing else "another list of files"
+        got = "another list of files"
+        if missing:
+            got = f"{quote(missing[:3])}, which are not there"
         raise SpaceError(
             f"{folder.name}/{STATE}: expected the .arrow files of datasets.save_to_disk beside it, got {got};"
             " save it again"
@@ -463,7 +495,10 @@ def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
     spaces = _vector_files(folder, is_space)
     for child in folder.iterdir():
         if not child.name.startswith(".") and access.beside(folder / "x", child) and child.is_dir():
-            inner = [child] if parts_of(child) else _vector_files(child, is_space)
+            if parts_of(child):
+                inner = [child]
+            else:
+                inner = _vector_files(child, is_space)
             spaces += inner if len(inner) == 1 else []
     if not 0 < len(spaces) <= MOST_SPACES:
         raise SpaceError(
@@ -495,13 +530,17 @@ def read_parts(
 ) -> tuple[Any, dict[str, Any]]:
     """Join the vectors and columns that `read(part, limit)` returns for each part of a folder. The result is
     mapped if all parts are."""
-    vectors, columns, n = [], {}, 0
+    vectors = []
+    columns = {}
+    n = 0
     for part in parts_of(folder):
         if n == limit:
             break
         rows, cells = read(part, None if limit is None else limit - n)
         got = rows.shape[1], sorted(cells)
-        before = (vectors[0].shape[1], sorted(columns)) if vectors else got
+        before = got
+        if vectors:
+            before = (vectors[0].shape[1], sorted(columns))
         if got != before:
             raise SpaceError(
                 f"{folder.name}, {part.name}: expected vectors of {before[0]} numbers with columns"
@@ -687,10 +726,15 @@ def _source(
             )
     stamps = list(map(FileStamp.of, parts or [path]))
     if metadata is not None:  # only the table of metadata has columns; text beside the vectors is ignored
-        columns = column_roles(path).columns if of.has_columns else ()
+        columns = ()
+        if of.has_columns:
+            columns = column_roles(path).columns
         choices = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
     if max_bytes is None:
-        max_bytes = usable_bytes() if sum(stamp.size for stamp in stamps) > 1 << 20 else 8 << 30
+        if sum(stamp.size for stamp in stamps) > 1 << 20:
+            max_bytes = usable_bytes()
+        else:
+            max_bytes = 8 << 30
     return _Source(path, parts, of, stamps, Request(limit, max_bytes, matrix, choices))
 
 
@@ -705,7 +749,9 @@ def _named_rows(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the arguments of a `LatentSpace`, from the file, the files beside it and its metadata. Also
     return notes for the user on how they were read."""
-    path, limit, n = source.path, source.request.limit, len(vectors)
+    path = source.path
+    limit = source.request.limit
+    n = len(vectors)
     by_number = isinstance(ids, str) and ids == "rows"
     if ids is not None and not by_number:
         columns["ids"] = ids
@@ -722,7 +768,8 @@ def _named_rows(
         columns |= of_table
         own_ids = of_table.get("ids", own_ids)
         notes += [note] * bool(note)
-    own_ids = RowNumbers(n) if own_ids is None else own_ids
+    if own_ids is None:
+        own_ids = RowNumbers(n)
     if "labels" in columns:
         labels = checked_labels(source.items_for_rows("labels", columns["labels"], n), path.name)
     else:
@@ -741,17 +788,22 @@ def _read(
     path: Path, of: Format, request: Request, on_disk: bool, store: Store | None
 ) -> tuple[Any, dict[str, Any]]:
     # With `on_disk`, rows are mapped if possible. Rows that must be decoded are decoded once, into the store.
-    vectors, columns, file = None, {}, OnDisk.of(path, store) if on_disk else None
+    vectors = None
+    columns = {}
+    file = OnDisk.of(path, store) if on_disk else None
     regions = file and confined.run(of.regions, path, Regions | None, of.libraries, request=request)
     if regions and (plugin := FORMATS[suffix_of(path)].plugin):  # decoded rows depend on the plugin's version
         regions = replace(regions, region=(*regions.region, plugin))
     if regions and regions.parts:
-        vectors, columns = file.mapped(regions), regions.columns
+        vectors = file.mapped(regions)
+        columns = regions.columns
     elif regions:
         blocks = confined.stream(of.blocks, path, of.libraries, request=replace(request, max_bytes=1 << 62))
-        vectors, columns = file.decoded(regions, blocks), regions.columns
+        vectors = file.decoded(regions, blocks)
+        columns = regions.columns
     if vectors is None:
-        blocks, n = confined.stream(of.blocks, path, of.libraries, request=request), 0
+        blocks = confined.stream(of.blocks, path, of.libraries, request=request)
+        n = 0
         vectors = np.empty((0, 0), np.float32)
         while True:  # a `for` loop would lose the generator's return value
             try:
@@ -759,11 +811,13 @@ def _read(
             except StopIteration as stop:
                 columns = stop.value or {}
                 break
-            d, end = vectors.shape[1] or block.shape[1], n + len(block)
+            d = vectors.shape[1] or block.shape[1]
+            end = n + len(block)
             check_size(path, end, d, request.max_bytes)
             if end > len(vectors):  # resizing in place remaps memory pages and copies nothing
                 vectors.resize((end * 9 // 8, d), refcheck=False)
-            vectors[n:end], n = block, end
+            vectors[n:end] = block
+            n = end
         if not n:
             raise SpaceError(
                 f"{path.name}: expected rows of numbers, got none; check the program that wrote it"
@@ -772,7 +826,8 @@ def _read(
         vectors.flags.writeable = False
     if "ids" not in columns and (tokens := columns.get("tokens")):
         ids = token_ids(path, tokens[1])
-        columns = columns if ids is None else columns | {"ids": ids[: len(vectors)]}
+        if ids is not None:
+            columns = columns | {"ids": ids[: len(vectors)]}
     return vectors, columns
 
 
@@ -808,7 +863,10 @@ def _without_bad_rows(
     keep = np.ones(len(vectors), dtype=bool)
     if invalid == "drop":
         on_disk = isinstance(vectors, MappedRows)
-        keep = np.isfinite(vectors.lengths) if on_disk else np.isfinite(vectors).all(axis=1)
+        if on_disk:
+            keep = np.isfinite(vectors.lengths)
+        else:
+            keep = np.isfinite(vectors).all(axis=1)
         notes += _left_out(name, "NaN or infinite values", keep)
     if duplicates == "first":
         first = ~pd.Series(np.array(columns["ids"], dtype=object)[keep]).duplicated().to_numpy()
@@ -829,7 +887,9 @@ def _without_bad_rows(
 
 def _left_out(name: str, why: str, keep: np.ndarray) -> list[str]:
     n = len(keep) - int(keep.sum())
-    return [f"{name}: left out {n} of {len(keep)} rows with {why}"] if n else []
+    if n:
+        return [f"{name}: left out {n} of {len(keep)} rows with {why}"]
+    return []
 
 
 def shape_of(path: Path) -> Shape | None:
@@ -922,7 +982,8 @@ def token_ids(path: Path, n: int) -> list[str] | None:
 def _numbered(path: Path) -> dict[Any, Any]:
     if path.name == "vocab.txt":
         return dict(enumerate(read_lines(path, "one token per line")))
-    words, added = read_file(path, "a vocabulary"), ()
+    words = read_file(path, "a vocabulary")
+    added = ()
     try:
         if path.name == "tokenizer.json":
             words, added = words["model"]["vocab"], words.get("added_tokens") or ()
@@ -963,7 +1024,8 @@ def write_space(space: LatentSpace, path: Path) -> None:
     need_suffix(path)
     texts = {"ids": space.ids.tolist()} | ({} if space.labels is None else {"labels": space.labels.tolist()})
     arrays = {"vectors": np.asarray(space.vectors)}
-    arrays |= {} if space.counts is None else {"counts": space.counts}
+    if space.counts is not None:
+        arrays |= {"counts": space.counts}
     if path.suffix.lower() == ".npz":
         with replacing(path) as stream:
             columns = (packed_texts(name, column) for name, column in texts.items())
@@ -988,7 +1050,8 @@ def write_space(space: LatentSpace, path: Path) -> None:
         import pyarrow as pa
 
         columns = {name.removesuffix("s"): pa.array(column, pa.string()) for name, column in texts.items()}
-        columns |= {"count": pa.array(space.counts)} if "counts" in arrays else {}
+        if "counts" in arrays:
+            columns |= {"count": pa.array(space.counts)}
         flat = pa.array(arrays["vectors"].ravel())
         columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, space.dimension)
         table = pa.table(columns)

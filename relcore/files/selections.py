@@ -126,7 +126,8 @@ def read_selection(path: str | Path) -> Selection:
             f"{where}: expected a session file with a selection, got one without, because the selection was"
             " too large; download the table of the selected rows"
         )
-    spaces, ends = saved.session.spaces, (saved.session.source, saved.session.target)
+    spaces = saved.session.spaces
+    ends = (saved.session.source, saved.session.target)
     if not all(0 <= end < len(spaces) for end in ends):
         raise SpaceError(
             f"{where}: {_EXPECTED}, got one whose source or target is none of its spaces; save it again"

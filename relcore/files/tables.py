@@ -37,9 +37,13 @@ ColumnKind = Literal["image", "text", "number", "other"]
 _TEXTS = ("ids", "labels", "counts")
 _BATCH_ROWS = 4096
 _ROWS_TO_LOOK_AT = 100
-_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # number of rows and columns of a table of metadata that are examined
+# number of rows and columns of a table of metadata that are examined
+_FIRST_ROWS = 256
+_FIRST_COLUMNS = 64
 _HELD_BYTES = 32 << 20
-_SERIES, _MANY_NUMBERS = 3, 16  # number of numbered columns, or of columns of numbers, that indicate vectors
+# number of numbered columns, or of columns of numbers, that indicate vectors
+_SERIES = 3
+_MANY_NUMBERS = 16
 _SHOWN = 60  # maximum number of characters of a cell in a preview
 _MOST_COLUMNS = 120_000
 
@@ -70,7 +74,9 @@ class OpenedTable:
     n: int | None
 
     def __init__(self, path: Path) -> None:
-        self.path, self._held, self.class_names = path, OrderedDict(), {}
+        self.path = path
+        self._held = OrderedDict()
+        self.class_names = {}
 
     def batches(self, places: Sequence[int], rows: int, texts: Sequence[int] = ()) -> Iterator[Batch]:
         """Yield blocks of the cells of these columns, with at most `rows` rows each if the file allows it.
@@ -101,7 +107,10 @@ class OpenedTable:
     def roles(self, choices: Choices) -> Columns:
         columns = assign(self.path.name, self.values(), choices)
         place = columns.place("dimension")
-        width = None if place is None else _fixed_width(self.schema.field(place).type)
+        if place is None:
+            width = None
+        else:
+            width = _fixed_width(self.schema.field(place).type)
         return replace(columns, n=self.n, width=width, note=self.note)
 
     def width(self, columns: Columns) -> int:
@@ -110,7 +119,9 @@ class OpenedTable:
             return columns.dimension
         place = columns.place("dimension")
         first = next((batch[place] for batch in self.batches([place], 1) if len(batch[place])), None)
-        return 0 if first is None else compute.list_value_length(decode_array(first))[0].as_py() or 0
+        if first is None:
+            return 0
+        return compute.list_value_length(decode_array(first))[0].as_py() or 0
 
     def regions(self, columns: Columns, n: int) -> Regions | None:
         return None
@@ -136,7 +147,8 @@ class OpenedTable:
         return values
 
     def _cells(self, column: str, group: int) -> Any:
-        key, held = (column, group), self._held
+        key = (column, group)
+        held = self._held
         if key not in held:
             held[key] = self.group(column, group)
             while len(held) > 1 and sum(item.nbytes for item in held.values()) > _HELD_BYTES:
@@ -145,7 +157,8 @@ class OpenedTable:
         return held[key]
 
     def metadata(self, choices: Choices) -> Columns:
-        kinds, name = self.kinds, self.path.name
+        kinds = self.kinds
+        name = self.path.name
         names = list(kinds)
         some = [i for i, item in enumerate(names[:_FIRST_COLUMNS]) if kinds[item] in ("text", "number")]
 
@@ -165,7 +178,10 @@ class OpenedTable:
 
 def _at_most(batches: Iterable[Batch], limit: int | None) -> Iterator[Batch]:
     for batch in batches:
-        some = batch if limit is None else {place: cells.slice(0, limit) for place, cells in batch.items()}
+        if limit is None:
+            some = batch
+        else:
+            some = {place: cells.slice(0, limit) for place, cells in batch.items()}
         yield some
         if limit is not None:
             limit -= len(next(iter(some.values())))
@@ -183,7 +199,10 @@ class Tables(Format):
     def describe(self, path: Path) -> Description:
         table = table_of(path, rows=_ROWS_TO_LOOK_AT)
         # If columns have types, only floats count as dimensions, because whole numbers seldom are.
-        fits = _is_number if isinstance(table, _TextRows) else types.is_floating
+        if isinstance(table, _TextRows):
+            fits = _is_number
+        else:
+            fits = types.is_floating
         numbers = sum(fits(field.type) for field in table.schema)
         lists = [field.type for field in table.schema if is_vectors(field.type, of=fits)]
         if len(lists) == 1 or (numbers >= 2 and not lists):
@@ -202,7 +221,9 @@ class Tables(Format):
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         table, columns, texts = self._open(path, request)
-        dimensions, width, n = columns.places("dimension"), table.width(columns), 0
+        dimensions = columns.places("dimension")
+        width = table.width(columns)
+        n = 0
         if columns.n is not None:
             request.rows(path, columns.n, max(1, width))
         rows = min(_BATCH_ROWS, request.limit or _BATCH_ROWS, max(1, BLOCK_BYTES // (4 * max(1, width))))
@@ -224,7 +245,10 @@ class Tables(Format):
         if _class_of(path) is None:  # tables in text formats are read into memory
             return None
         table, columns, texts = self._open(path, request)
-        n = columns.n if request.limit is None or columns.n is None else min(columns.n, request.limit)
+        if request.limit is None or columns.n is None:
+            n = columns.n
+        else:
+            n = min(columns.n, request.limit)
         regions = table.regions(columns, n) if n else None
         if regions is not None:
             cells = table.first(tuple(texts.values()), n)
@@ -234,17 +258,24 @@ class Tables(Format):
 
 def _class_of(path: Path) -> type[OpenedTable] | None:
     suffix = path.suffix.lower()
-    return ParquetTable if suffix == ".parquet" else ArrowTable if suffix in ARROW_SUFFIXES else None
+    if suffix == ".parquet":
+        return ParquetTable
+    if suffix in ARROW_SUFFIXES:
+        return ArrowTable
+    return None
 
 
 def table_of(path: Path, encoding: str = "", rows: int | None = None) -> OpenedTable:
     """The table in a file. Of a text file, at least the first `rows` rows are read."""
-    kind, suffix = _class_of(path), path.suffix.lower()
+    kind = _class_of(path)
+    suffix = path.suffix.lower()
     if kind is not None:
         return kind(path)
     if suffix in (".csv", ".tsv"):
         return DelimitedTable(path, encoding, rows)
-    return ObjectLines(path) if suffix in (".jsonl", ".ndjson") else TextLines(path, encoding)
+    if suffix in (".jsonl", ".ndjson"):
+        return ObjectLines(path)
+    return TextLines(path, encoding)
 
 
 def peek(path: Path) -> tuple[dict[str, ColumnKind], bool]:
@@ -270,7 +301,9 @@ def _short(cell: Any) -> str:
         cell = cell.get("path") or "(picture)"
     if isinstance(cell, list):
         cell = ", ".join(map(_short, cell[:3])) + " …" * (len(cell) > 3)
-    return "" if cell is None else visible(f"{cell:.6g}" if isinstance(cell, float) else cell, _SHOWN)
+    if cell is None:
+        return ""
+    return visible(f"{cell:.6g}" if isinstance(cell, float) else cell, _SHOWN)
 
 
 def _no_rows(path: Path) -> SpaceError:
@@ -322,7 +355,8 @@ def encoding_of(path: Path, chosen: str = "") -> str:
         content.decode(UTF8)
         return UTF8
     except UnicodeDecodeError as error:
-        place, is_cut = error.start, error.reason == "unexpected end of data"
+        place = error.start
+        is_cut = error.reason == "unexpected end of data"
         if is_cut and len(content) == _LOOKED_AT:
             return UTF8
     if content.startswith((b"\xff\xfe", b"\xfe\xff")) and len(content) % 2 == 0:
@@ -364,7 +398,9 @@ class _TextRows(OpenedTable):
     rows: Any
 
     def _keep(self, rows: Any) -> None:
-        self.rows, self.names, self.schema = rows.combine_chunks(), rows.column_names, rows.schema
+        self.rows = rows.combine_chunks()
+        self.names = rows.column_names
+        self.schema = rows.schema
         self.n = rows.num_rows
         if not self.n:
             raise _no_rows(self.path)
@@ -418,7 +454,9 @@ def _without_times(kind: Any) -> Any:
         return pa.struct([field.with_type(_without_times(field.type)) for field in kind])
     if types.is_list(kind):
         return pa.list_(_without_times(kind.value_type))
-    return pa.string() if types.is_timestamp(kind) else kind
+    if types.is_timestamp(kind):
+        return pa.string()
+    return kind
 
 
 def _pool() -> Any:
@@ -460,11 +498,16 @@ class DelimitedTable(_TextRows):
     def __init__(self, path: Path, encoding: str = "", rows: int | None = None) -> None:
         super().__init__(path)
         self.encoding = encoding_of(path, encoding)
-        usual = "\t" if path.suffix.lower() == ".tsv" else ","
+        usual = ","
+        if path.suffix.lower() == ".tsv":
+            usual = "\t"
         self._delimiter, line, names, head = self._head(usual)
         self.names = [item.strip() for item in names]
         self._check_header(line)
-        self._decimal = "," if self._delimiter == ";" and _has_decimal_commas(head) else "."
+        if self._delimiter == ";" and _has_decimal_commas(head):
+            self._decimal = ","
+        else:
+            self._decimal = "."
         other = self._delimiter * (self._delimiter != usual)
         self.note = _read_with(self.encoding, other, self._decimal)
         self.rows, whole = self._read(line, rows)
@@ -482,7 +525,10 @@ class DelimitedTable(_TextRows):
         text = _decode(self.path, self.encoding, _HEAD)
         names = next((line for line in text.splitlines() if line.strip()), "")
         others = [one for one in _DELIMITERS if one in names]
-        delimiter = usual if usual in names or not others else max(others, key=names.count)
+        if usual in names or not others:
+            delimiter = usual
+        else:
+            delimiter = max(others, key=names.count)
         strict = len(text) < _HEAD  # an excerpt may end within a cell
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
         lines: list[list[str]] = []
@@ -500,7 +546,8 @@ class DelimitedTable(_TextRows):
         return delimiter, line, lines[0] if lines else [], lines[1 : 1 + _ROWS_TO_LOOK_AT]
 
     def _check_header(self, line: int) -> None:
-        names, where = self.names, f"{self.path.name}, line {line}"
+        names = self.names
+        where = f"{self.path.name}, line {line}"
         if not names:
             raise SpaceError(f"{where}: expected a line of column names and rows below, got none; write it")
         if len(names) > _MOST_COLUMNS:
@@ -520,7 +567,8 @@ class DelimitedTable(_TextRows):
         """Return the cells as text, and whether all rows were read."""
         import pyarrow.csv as arrow_csv
 
-        names, bad = [str(place) for place in range(len(self.names))], []
+        names = [str(place) for place in range(len(self.names))]
+        bad = []
 
         def keep(row: Any) -> str:
             bad.append(row)
@@ -533,7 +581,8 @@ class DelimitedTable(_TextRows):
                 f"{self.path.name}: expected cells in pairs of quotes, got an open one; mend the table, or"
                 " write it as parquet"
             )
-        batches, n = [], 0
+        batches = []
+        n = 0
         schema = pa.schema([(name, pa.string()) for name in names])
         try:
             for batch in arrow_csv.open_csv(
@@ -585,7 +634,8 @@ class DelimitedTable(_TextRows):
     def _column_values(self, place: int) -> tuple[Any, ColumnValues]:
         """Return the cells of a column, converted to their type, and the kind of its values."""
 
-        name, cells = self.names[place], self.rows.column(place)
+        name = self.names[place]
+        cells = self.rows.column(place)
         if self._decimal == "." and name not in INDEX:  # a fast way, because most columns hold only numbers
             with suppress(pa.ArrowInvalid):
                 return compute.cast(cells, pa.float32()), ColumnValues(name, "numbers")
@@ -609,11 +659,17 @@ class DelimitedTable(_TextRows):
         if not odd and n_numbers * _FEW_NUMBERS <= n:
             return cells, ColumnValues(name, "text")
         is_text = not odd and 2 * n_numbers < n  # in a column of text, numbers are the exceptions
-        strange = numeric if is_text else compute.and_not(compute.is_valid(texts), numeric)
+        if is_text:
+            strange = numeric
+        else:
+            strange = compute.and_not(compute.is_valid(texts), numeric)
         row = compute.index(strange, True).as_py()
         cell = cells[row].as_py()
         form = ", with a decimal point and no other separator, sign or unit" * bool(_ODD.fullmatch(cell))
-        note = _number_in_text(cell) if is_text else f"expected a number{form}, got {quote([cell])}"
+        if is_text:
+            note = _number_in_text(cell)
+        else:
+            note = f"expected a number{form}, got {quote([cell])}"
         return cells, ColumnValues(name, "mixed", note, f"row {row + 1}")
 
 
@@ -642,9 +698,12 @@ def _lists(texts: Any) -> Any:
 
 def _read_with(encoding: str, delimiter: str = "", decimal: str = ".") -> str:
     found = [f"the encoding {ENCODINGS[encoding]}"] * (encoding != UTF8)
-    found += [f"cells between {_DELIMITERS[delimiter]}"] if delimiter else []
+    if delimiter:
+        found += [f"cells between {_DELIMITERS[delimiter]}"]
     found += ["decimal commas"] * (decimal == ",")
-    return f"read with {', '.join(found)}" if found else ""
+    if found:
+        return f"read with {', '.join(found)}"
+    return ""
 
 
 def _number_in_text(cell: str) -> str:
@@ -664,7 +723,8 @@ class ParquetTable(OpenedTable):
         # Without pre_buffer, which would keep every row group in memory.
         self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         self.schema = self.file.schema_arrow
-        self.names, self.n = self.schema.names, self.file.metadata.num_rows
+        self.names = self.schema.names
+        self.n = self.file.metadata.num_rows
         self.class_names = _class_names(self.schema.metadata or {})
 
     @cached_property
@@ -721,7 +781,8 @@ class ArrowTable(OpenedTable):
 
     def regions(self, columns: Columns, n: int) -> Regions | None:
         places = columns.places("dimension")
-        parts, rows = [], 0
+        parts = []
+        rows = 0
         for batch in self.batches(places, 0) if len(places) == 1 else ():
             part = self._region(batch[places[0]])
             if part is None or (parts and part[2][1] != parts[0][2][1]):
@@ -731,21 +792,29 @@ class ArrowTable(OpenedTable):
             rows += parts[-1][2][0]
             if rows == n:
                 break
-        return Regions(parts, (self.names[places[0]],)) if rows else None
+        if rows:
+            return Regions(parts, (self.names[places[0]],))
+        return None
 
     def _region(self, column: Any) -> tuple[int, str, tuple[int, int]] | None:
         """The position, in the mapped file, of the lists of a column; None if they cannot be mapped."""
         kind = column.type
         if not _is_list(kind) or not types.is_floating(kind.value_type) or column.null_count:
             return None
-        values, width = column.flatten(), _fixed_width(kind)
-        lengths = {width} if width is not None else set(np.diff(column.offsets.to_numpy()).tolist())
+        values = column.flatten()
+        width = _fixed_width(kind)
+        if width is not None:
+            lengths = {width}
+        else:
+            lengths = set(np.diff(column.offsets.to_numpy()).tolist())
         dtype = np.dtype(values.type.to_pandas_dtype())
         if values.null_count or len(lengths) != 1 or lengths == {0} or dtype.name not in MAPPED:
             return None
         at = values.buffers()[1].address + values.offset * dtype.itemsize - self._whole.address
         inside = at >= 0 and at + len(values) * dtype.itemsize <= self._whole.size
-        return (at, dtype.name, (len(column), lengths.pop())) if inside else None
+        if inside:
+            return (at, dtype.name, (len(column), lengths.pop()))
+        return None
 
 
 _BYTES = "bytes that are no text"
@@ -761,10 +830,16 @@ def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarr
     if not is_vectors(first.type):
         return np.column_stack([_floats(column) for column in columns])
     lengths = compute.fill_null(compute.list_value_length(first), 0).to_numpy(zero_copy_only=False)
-    d = d or int(lengths[0]) if len(lengths) else d
+    if len(lengths):
+        d = d or int(lengths[0])
     odd = np.flatnonzero(lengths != d)
     if len(odd) or d == 0:
-        row, got = (odd[0], lengths[odd[0]]) if len(odd) else (0, 0)
+        if len(odd):
+            row = odd[0]
+            got = lengths[odd[0]]
+        else:
+            row = 0
+            got = 0
         raise SpaceError(
             f"{name}, row {n_before + row + 1:,}: expected a vector of {d or 'some'} numbers, got {got};"
             " mend or remove the row"
@@ -787,7 +862,9 @@ def decode_array(column: Any) -> Any:
 
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
-    return column.dictionary_decode() if types.is_dictionary(column.type) else column
+    if types.is_dictionary(column.type):
+        return column.dictionary_decode()
+    return column
 
 
 def _is_number(kind: Any) -> bool:
@@ -800,8 +877,11 @@ def _is_list(kind: Any) -> bool:
 
 
 def _fixed_width(kind: Any) -> int | None:
-    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-    return kind.list_size if types.is_fixed_size_list(kind) else None
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if types.is_fixed_size_list(kind):
+        return kind.list_size
+    return None
 
 
 def is_vectors(kind: Any, of: Callable[[Any], bool] = _is_number) -> bool:
@@ -857,11 +937,18 @@ def _arrow_kind(kind: Any) -> ColumnKind:
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         return "number"
     if types.is_struct(kind):
-        content, path = kind.get_field_index("bytes"), kind.get_field_index("path")
-        inner = kind.field(content).type if content >= 0 else None
+        content = kind.get_field_index("bytes")
+        path = kind.get_field_index("path")
+        inner = None
+        if content >= 0:
+            inner = kind.field(content).type
         only_paths = inner is not None and types.is_null(inner) and path >= 0
-        return "image" if only_paths or (inner is not None and _arrow_kind(inner) == "image") else "other"
-    return "image" if types.is_binary(kind) or types.is_large_binary(kind) else "other"
+        if only_paths or (inner is not None and _arrow_kind(inner) == "image"):
+            return "image"
+        return "other"
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return "image"
+    return "other"
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, Sequence[str]]:

@@ -84,7 +84,8 @@ def choose_numbers(
     k = len(source)
     if k < FEWEST:
         return None
-    A, B = unit_rows(source, means[0]), unit_rows(target, means[1])
+    A = unit_rows(source, means[0])
+    B = unit_rows(target, means[1])
     order = np.random.default_rng([spec.random_state, k]).permutation(k)
     parts = [order[part::_PARTS] for part in range(_PARTS)][: _PARTS if k <= _MANY else 1]
     totals: dict[tuple[float, int, float], list[float]] = {}
@@ -117,9 +118,11 @@ def _translations_of_grid(
     crossed = u_x.T @ u_y
     for ridge in RIDGES:
         if spec.method == "ridge":
-            left, right = s_x, s_y / (s_y**2 + ridge)
+            left = s_x
+            right = s_y / (s_y**2 + ridge)
         else:
-            left, right = s_x / np.sqrt(s_x**2 + ridge), s_y / np.sqrt(s_y**2 + ridge)
+            left = s_x / np.sqrt(s_x**2 + ridge)
+            right = s_y / np.sqrt(s_y**2 + ridge)
         yield (spec.delta, spec.omega, ridge), ((inputs * left) @ crossed * right) @ v_y
 
 
@@ -205,11 +208,9 @@ class InversionSpec:
         return f"inverse, {INVERSES[self.method].title}"
 
     def settings(self) -> str:
-        return (
-            f"ω = {self.omega}, δ = {general(self.delta)}"
-            if self.method == "pruned"
-            else f"λ = {general(self.ridge)}"
-        )
+        if self.method == "pruned":
+            return f"ω = {self.omega}, δ = {general(self.delta)}"
+        return f"λ = {general(self.ridge)}"
 
 
 def sides(pair: Match, route: str) -> tuple[LatentSpace, LatentSpace]:
@@ -292,7 +293,10 @@ class Inversion(Reported):
         number of held-out rows, number of anchors."""
         rows = []
         for method, score in self.scores.items():
-            null = (score.null.mean, score.null.low, score.null.high) if score.null else (np.nan,) * 3
+            if score.null:
+                null = (score.null.mean, score.null.low, score.null.high)
+            else:
+                null = (np.nan,) * 3
             rows.append((method, float(score), *null, score.n, self.n_anchors))
         return pd.DataFrame(rows, columns=["method", "cosine", "chance", "low", "high", "n", "anchors"])
 
@@ -302,8 +306,12 @@ class Inversion(Reported):
         told = f"Settings: {self.spec.settings()}"
         if self.choice:
             told += f", the best of {self.choice.n_tried} on {self.choice.n_held_out:,} held-out anchors"
-        kept = f"{short(self.kept, 1)} of" if self.spec.method == "pruned" else "all"
-        condition = short(self.condition, 1) if self.condition < float("inf") else "∞"
+        kept = "all"
+        if self.spec.method == "pruned":
+            kept = f"{short(self.kept, 1)} of"
+        condition = "∞"
+        if self.condition < float("inf"):
+            condition = short(self.condition, 1)
         return (
             f"{told}. Anchors kept: {kept} {self.n_anchors:,}. Directions recovered: {self.rank:,} of"
             f" {self.shape[1]:,}. Condition number: {condition}."
@@ -312,10 +320,14 @@ class Inversion(Reported):
     def report(self, names: Sequence[str] = ("source", "target"), **figures: Any) -> Report:
         """A report with the score of each method on held-out rows."""
         source, target = names
-        route = f"{source}, recovered from its relative space" if source == target else f"{source} → {target}"
+        if source == target:
+            route = f"{source}, recovered from its relative space"
+        else:
+            route = f"{source} → {target}"
         facts = {"source": source, "target": target, "rank": self.rank, "condition": self.condition}
         scored = counted(self.n_scored, "held-out row")
-        scored += f" of {self.n:,}" if self.n_scored < self.n else ""
+        if self.n_scored < self.n:
+            scored += f" of {self.n:,}"
         caption = f"Mean cosine of recovered and true row after centring, over {scored}."
         caption += " Chance level: 95 % band of permuted rows."
         if "absolute copy" in self.scores:
@@ -324,7 +336,9 @@ class Inversion(Reported):
             caption += f" {self.spec.title.capitalize()}: Relscope's variant of Maiorca et al. 2024."
         rows = [["method", "cosine", "chance level"]]
         for method, score in self.scores.items():
-            chance = band(score.null.low, score.null.high) if score.null else ""
+            chance = ""
+            if score.null:
+                chance = band(score.null.low, score.null.high)
             rows.append([method, short(float(score)), chance])
         table = Table("rows", self.summary(), rows, caption=caption)
         sentence = f"Mean cosine of recovered and true rows: {route}."
@@ -379,7 +393,8 @@ class PairedRows:
     """
 
     def __init__(self, pair: Match, anchors: Sequence[str], route: str, most_rows: int = MOST_ROWS) -> None:
-        self.route, (self.source, self.target) = route, sides(pair, route)
+        self.route = route
+        (self.source, self.target) = sides(pair, route)
         self.anchors = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
         self.means = mean_row(self.source.vectors), mean_row(self.target.vectors)
         self.paired = self.source.vectors[self.anchors], self.target.vectors[self.anchors]
@@ -387,18 +402,22 @@ class PairedRows:
         held_out = split.queries(most_rows)
         self.n, self.rows = len(split.test), np.union1d(held_out, self.anchors)
         self.scored = np.isin(self.rows, held_out)
-        self.X, self.true = self.source.vectors[self.rows], self.target.vectors[self.rows]
+        self.X = self.source.vectors[self.rows]
+        self.true = self.target.vectors[self.rows]
         self.X.flags.writeable = False  # read-only, so that a copy on a GPU never becomes outdated
         self.units = unit_rows(self.true, self.means[1])
 
     def invert(self, spec: InversionSpec) -> Inversion:
         """The inversion with the settings `spec`, which must have the same route. Raises the same errors as
         `invert_pair`."""
-        choice = choose_numbers(*self.paired, self.means, spec) if spec.tuned else None
+        choice = None
+        if spec.tuned:
+            choice = choose_numbers(*self.paired, self.means, spec)
         spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
         inverse = self.fit(spec)
         rows = inverse.transform(self.X)
-        (errors, score), (direct_errors, direct_scores) = self.scored_rows(rows), self.direct
+        (errors, score) = self.scored_rows(rows)
+        (direct_errors, direct_scores) = self.direct
         found = Inversion(
             spec=spec,
             n=self.n,
@@ -517,18 +536,22 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
     shown_rows = {
         name: np.column_stack([rows, part]) for (name, rows), part in zip(groups.items(), parts, strict=True)
     }
-    labelled, labels = None, pair.source.labels
+    labelled = None
+    labels = pair.source.labels
     if labels is not None:
         labels = labels[result.rows]
         known = labels[queries] != ""
-        own, other = labels[queries][known], labels[found[: len(queries)]][known]
+        own = labels[queries][known]
+        other = labels[found[: len(queries)]][known]
         if 2 * len(own) > len(queries):
             shares = pd.Series(labels).value_counts(normalize=True)
             labelled = float(np.mean(own == other)), float(shares[own].mean())
     return Recovery(shown_rows, first, len(queries), len(result.rows), labelled)
 
 
-_FAR_BELOW, _AMPLIFIES = 0.75, 10  # limits: score ÷ score of a direct map; condition number
+# limits: score ÷ score of a direct map; condition number
+_FAR_BELOW = 0.75
+_AMPLIFIES = 10
 _NEARLY_ALL = 0.98  # share of the dimensions; if fewer are recovered, a note says so
 
 
@@ -541,20 +564,28 @@ def _notes(inversion: Inversion) -> list[str]:
     times as high as pruned. The note appeared in none of the 69 cases where pruned was within 15 % of the
     better one. It appeared in all 6 cases where pruned reached less than half of the better score.
     """
-    spec, notes, width = inversion.spec, [], inversion.shape[1]
-    pruned, left_out = spec.method == "pruned", inversion.kept < 0.98 * inversion.n_anchors
+    spec = inversion.spec
+    notes = []
+    width = inversion.shape[1]
+    pruned = spec.method == "pruned"
+    left_out = inversion.kept < 0.98 * inversion.n_anchors
     if inversion.rank < _NEARLY_ALL * width:
         lower = pruned and left_out
-        which = "The anchors that are kept" if lower else "The anchors"
+        which = "The anchors"
+        if lower:
+            which = "The anchors that are kept"
         more = f" Choose more anchors{', or lower δ' * lower}." * (inversion.kept < width)
         spanned = f"{inversion.rank:,} of the {width:,} dimensions"
         notes.append(f"{which} span {spanned}; nothing is recovered in the other dimensions.{more}")
     direct = {
         name: inversion.scores[name] for name in ("Procrustes", "least squares") if name in inversion.scores
     }
-    name, own = max(direct, key=direct.get), inversion.scores[spec.title]
+    name = max(direct, key=direct.get)
+    own = inversion.scores[spec.title]
     if pruned and own < _FAR_BELOW * direct[name]:
-        did = f"keeps {short(inversion.kept, 1)}" if left_out else "leaves out none"
+        did = "leaves out none"
+        if left_out:
+            did = f"keeps {short(inversion.kept, 1)}"
         amplified = ", and inverting them amplifies what differs between the spaces"
         notes.append(
             f"The pruned inverse reaches {short(own)} where {name} reaches {short(direct[name])} on the same"
@@ -574,7 +605,8 @@ def error_edges(errors: np.ndarray) -> tuple[float, ...]:
     percentile."""
     low, high = np.percentile(errors, (1, 99))
     for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
-        first, last = np.floor(low / step) + 1, max(np.floor(low / step) + 1, np.ceil(high / step) - 1)
+        first = np.floor(low / step) + 1
+        last = max(np.floor(low / step) + 1, np.ceil(high / step) - 1)
         if last - first < 6:
             break
     return tuple(np.round(np.arange(first, last + 1) * step, 2).tolist())
@@ -608,15 +640,18 @@ def inversion_scene(
         places = np.linspace(0, len(_ERROR_COLORS) - 1, len(names)).round().astype(int)
         colors = tuple(_ERROR_COLORS[place] for place in places)
     else:
-        view = (
-            ViewSpec((), everything=True, color_by="labels")
-            if color_by == "labels"
-            else replace(view or ViewSpec(), everything=True, color_by="pivots")
-        )
+        if color_by == "labels":
+            view = ViewSpec((), everything=True, color_by="labels")
+        else:
+            view = replace(view or ViewSpec(), everything=True, color_by="pivots")
         drawn = make_view(pair.source, view)
-        categories, names = drawn.categories[inversion.rows], drawn.category_names
+        categories = drawn.categories[inversion.rows]
+        names = drawn.category_names
     source, target = side_names(pair, inversion.spec.route)
-    origin = f"through {counted(inversion.n_anchors, 'anchor')}" if source == target else f"from {source}"
+    if source == target:
+        origin = f"through {counted(inversion.n_anchors, 'anchor')}"
+    else:
+        origin = f"from {source}"
     panes = (Pane(f"Original {target}", coordinates[0]), Pane(f"Recovered {origin}", coordinates[1]))
     caption = (
         f"{counted(len(inversion.rows), 'row')}, anchors among them; both panes by the PCA of the original."
@@ -678,7 +713,8 @@ class LiveInversion:
     state change."""
 
     def __init__(self, rows: PairedRows, spec: InversionSpec) -> None:
-        self.rows, self.spec = rows, replace(spec, tuned=False)
+        self.rows = rows
+        self.spec = replace(spec, tuned=False)
         self.anchors = [unit_rows(side, mean) for side, mean in zip(rows.paired, rows.means, strict=True)]
         self.scale = float(lengths(rows.paired[1], rows.means[1]).mean(dtype=np.float64))
         self.axes = rows.map[1].axes.astype(np.float64)
@@ -691,7 +727,8 @@ class LiveInversion:
 
         Raises a SpaceError as `invert_pair` does.
         """
-        rows, of_target = self.rows, self.rows.map[1]
+        rows = self.rows
+        of_target = self.rows.map[1]
         shift = (rows.means[1].astype(np.float64) - of_target.mean) @ self.axes
         return Engine().map_rows(
             rows.X, self.scale * self._matrix(spec), mean=rows.means[0], unit=True, shift=shift
@@ -721,7 +758,12 @@ class LiveInversion:
             A, B = (side[members].astype(np.float64) for side in self.anchors)
             # Cholesky takes at most a quarter of the time that eigenvectors take.
             wide = len(B) <= B.shape[1]
-            products, given = (B @ B.T, B @ self.axes) if wide else (B.T @ B, self.axes)
+            if wide:
+                products = B @ B.T
+                given = B @ self.axes
+            else:
+                products = B.T @ B
+                given = self.axes
             solved = Engine().solve_definite(products, given)
             if solved is None:
                 solved = pseudo_inverse(B)[0] @ self.axes
@@ -743,7 +785,9 @@ class SlidAnswers:
     """
 
     def __init__(self, live: LiveInversion, sliders: Mapping[str, Sequence[float] | None]) -> None:
-        self.live, self.sliders, self.spec = live, list(sliders.items()), live.spec
+        self.live = live
+        self.sliders = list(sliders.items())
+        self.spec = live.spec
         self._map = NumpyDevice().full_range(live.coordinates(self.spec).T, len(live.rows.X))
 
     def read(self, message: bytes) -> np.ndarray | None:
@@ -756,7 +800,9 @@ class SlidAnswers:
         request = np.frombuffer(message, "<i4")
         _, kind, slider, position, _, most = request
         known = kind in (SCORE, SLIDE) and 0 <= slider < len(self.sliders)
-        return request if known and position >= 0 and 0 <= most <= self._map.shape[1] else None
+        if known and position >= 0 and 0 <= most <= self._map.shape[1]:
+            return request
+        return None
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
         """The answer as bytes. For scores, these are the serial number and the kind of the request, the mean
@@ -768,13 +814,17 @@ class SlidAnswers:
         with suppress(SpaceError):
             if kind == SLIDE:
                 spec = self._spec_at(slider, position)
-                self._map, self.spec = NumpyDevice().full_range(self.live.coordinates(spec).T, n), spec
+                self._map = NumpyDevice().full_range(self.live.coordinates(spec).T, n)
+                self.spec = spec
             elif not overtaken():
                 scores = np.array([self.live.cosine(self.spec), 0, 0, 0], "<f4")
                 return request[:2].tobytes() + scores.tobytes()
         if kind == SCORE:
             return b""
-        shown = self._map[:, sampled_places(n, most)] if 0 < most < n else self._map
+        if 0 < most < n:
+            shown = self._map[:, sampled_places(n, most)]
+        else:
+            shown = self._map
         return maps_answer(request, shown.shape[1], [shown.tobytes()])
 
     def _spec_at(self, slider: int, position: int) -> InversionSpec:

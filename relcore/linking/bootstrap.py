@@ -43,7 +43,8 @@ MOST_ROWS = 4000  # number of rows in the first stage, and in a start without se
 FIRST_KEEP = 0.1
 SEED_WEIGHT = 5.0  # weight of a known pair in a fit; matched pairs have weight 1
 STALLED = 1e-3  # minimum gain of the mean CSLS that counts
-MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
+MOST_ROUNDS = 15
+MOST_ROUNDS_UNSEEDED = 60
 
 
 def first_rotation(
@@ -58,7 +59,8 @@ def first_rotation(
     """
     if len(seeds[0]):
         return rotation_between(source[seeds[0]], target[seeds[1]]), 1.0
-    X, Y = source[stage[0]], target[stage[1]]
+    X = source[stage[0]]
+    Y = target[stage[1]]
     if max(len(X), len(Y)) > MOST_ROWS:
         raise SpaceError(
             f"no seeds: expected at most {MOST_ROWS:,} rows, got {max(len(X), len(Y)):,}; give seeds, or"
@@ -106,7 +108,9 @@ def self_learn(
     for number, stage in enumerate(stages):
         best = -np.inf
         for done in range(1, 1 + (MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED)):
-            rng = np.random.default_rng((random_state, number, done)) if keep < 1 else None
+            rng = None
+            if keep < 1:
+                rng = np.random.default_rng((random_state, number, done))
             rotated = unit_rows(source[stage[0]] @ rotation)
             matching = match_csls(rotated, target[stage[1]], k, keep=keep, rng=rng)
             rows, others = np.hstack([_whole(stage, matching.pairs), seeds])
@@ -117,7 +121,11 @@ def self_learn(
             stalled = matching.mean - best < STALLED
             if stalled and keep >= 1:
                 break
-            keep, best = (min(1.0, 2 * keep), -np.inf) if stalled else (keep, max(best, matching.mean))
+            if stalled:
+                keep = min(1.0, 2 * keep)
+                best = -np.inf
+            else:
+                best = max(best, matching.mean)
 
 
 def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
@@ -184,7 +192,8 @@ def optimise_anchors(
         torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in (source, target, anchors, seeds)
     )
     initial = np.random.default_rng(random_state).normal(size=(len(anchors) - len(seeds), target.shape[1]))
-    known, base = Y[seeded], torch.from_numpy(unit_rows(initial)).to(device)
+    known = Y[seeded]
+    base = torch.from_numpy(unit_rows(initial)).to(device)
     tangent = torch.zeros_like(base).requires_grad_()
     optimiser = torch.optim.Adam([tangent], lr=learning_rate)
     kind = device.partition(":")[0]
@@ -236,7 +245,8 @@ def hard_limit_assignment(source, target):
         excess -= excess.min(dim=1, keepdim=True).values
         least, row = excess.min(dim=0)
         better = least < best
-        best, match = torch.where(better, least, best), torch.where(better, row + block.start, match)
+        best = torch.where(better, least, best)
+        match = torch.where(better, row + block.start, match)
     return match
 
 
@@ -304,11 +314,14 @@ def fit_held_out(
     of four parts counts.
     """
     rng = np.random.default_rng((random_state, 1))
-    similarities, draws, again = [], [], []
+    similarities = []
+    draws = []
+    again = []
     for train, test in _folds(np.asarray(ids, dtype=object), seeds[0], random_state):
         used = np.isin(seeds[0], train)
         known = np.stack([np.searchsorted(train, seeds[0, used]), seeds[1, used]])
-        stage, fold = (np.arange(len(train)), np.arange(len(Y))), X[train]
+        stage = (np.arange(len(train)), np.arange(len(Y)))
+        fold = X[train]
         begun, keep = first_rotation(fold, Y, known, stage, k)
         *_, (rotation, *_) = self_learn(
             fold, Y, begun, known, [stage], k=k, random_state=random_state, keep=keep
@@ -332,7 +345,8 @@ def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> 
     """The p-value, 0.001 … 1, of Mantel's test that similarities within X (n, d) agree with those within Y
     (n, e): the share of permutations of the rows of Y that agree at least as well.
     """
-    rng, upper = np.random.default_rng((random_state, 4)), np.triu_indices(len(X), 1)
+    rng = np.random.default_rng((random_state, 4))
+    upper = np.triu_indices(len(X), 1)
     orders = [np.arange(len(X)), *(rng.permutation(len(X)) for _ in range(999))]
     agreement = np.array([(X @ X.T)[upper] @ (Y[order] @ Y[order].T)[upper] for order in orders])
     return float(np.mean(agreement >= agreement[0]))
@@ -366,7 +380,9 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
 # Links, ranked by CSLS, with an estimate of how many are right.
 
 PROMISED = 0.95
-_PARTS, _CERTAIN, _FEWEST_CERTAIN = 10, 0.9, 20
+_PARTS = 10
+_CERTAIN = 0.9
+_FEWEST_CERTAIN = 20
 _FEWEST_UNSEEDED = 0.05  # minimum share of linked rows; for spaces without partners it was at most .04
 
 
@@ -387,7 +403,8 @@ def rank_links(
     become the certain ones. If there are fewer than 20 certain links, the precision is 0.
     """
     rng = np.random.default_rng((random_state, 3))
-    pairs, part = np.hstack([found.pairs, seeds]), rng.integers(_PARTS, size=len(X))
+    pairs = np.hstack([found.pairs, seeds])
+    part = rng.integers(_PARTS, size=len(X))
     weights = np.square(np.clip(found.similarity[pairs[0]], 1e-3, None))
     rotated = np.empty((len(X), Y.shape[1]), dtype=np.float32)
     for number in range(_PARTS):
@@ -396,7 +413,8 @@ def rank_links(
         rotated[part == number] = unit_rows(X[part == number] @ rotation)
     matching = match_csls(rotated, Y, k)
     links = matching.pairs[:, np.argsort(-matching.similarity[matching.mutual], kind="stable")]
-    similarity, (of_source, of_target) = matching.similarity[links[0]], matching.crowding
+    similarity = matching.similarity[links[0]]
+    (of_source, of_target) = matching.crowding
     alone = (
         _without_partner(rotated, Y, links, of_target, matching.best, k),
         _without_partner(Y, rotated, links[::-1], of_source, matching.similarity, k),
@@ -599,7 +617,8 @@ def bootstrap_anchors(
     ('linked', 1.0)
     """
     need_one_of("method", method, BOOTSTRAPS)
-    source, target = as_space(source, "source"), as_space(target, "target")
+    source = as_space(source, "source")
+    target = as_space(target, "target")
     for space in (source, target):
         if np.array_equal(*np.broadcast_arrays(space.vectors, space.vectors[:1])):
             raise SpaceError(
@@ -607,10 +626,18 @@ def bootstrap_anchors(
                 " no direction from their mean; check that the file holds the right vectors"
             )
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
-    wanted, learns = task.wanted(anchors, n_anchors, method), method == "self-learning"
-    fit = task.self_learning(wanted, after) if learns else task.paper(wanted, after, steps, learning_rate)
-    partners_of = wanted if learns and anchors is not None else None
-    drawn = n_anchors if learns and anchors is None else None
+    wanted = task.wanted(anchors, n_anchors, method)
+    learns = method == "self-learning"
+    if learns:
+        fit = task.self_learning(wanted, after)
+    else:
+        fit = task.paper(wanted, after, steps, learning_rate)
+    partners_of = None
+    if learns and anchors is not None:
+        partners_of = wanted
+    drawn = None
+    if learns and anchors is None:
+        drawn = n_anchors
     return task.result(*fit, precision, partners_of, drawn)
 
 
@@ -627,7 +654,10 @@ class _Bootstrap:
         k: int,
         random_state: int,
     ) -> None:
-        self.source, self.target, self.seeds, self.random_state = source, target, seeds, random_state
+        self.source = source
+        self.target = target
+        self.seeds = seeds
+        self.random_state = random_state
         self.settings = {"k": k, "random_state": random_state}
         self.linked: ClusterFit | None = None
         self.refused: tuple[str, str, HeldOut] | None = None
@@ -652,21 +682,25 @@ class _Bootstrap:
         if anchors is not None:
             rows = self.source.rows(anchors)
             return np.r_[seeds, rows[~np.isin(rows, seeds)]]
-        least, most = max(len(seeds), 1), min(len(self.source), len(self.target))
+        least = max(len(seeds), 1)
+        most = min(len(self.source), len(self.target))
         if not least <= n_anchors <= most:
             raise SpaceError(
                 f"n_anchors: expected {least} (the seeds) … {most:,} (the rows), got {n_anchors:,}"
             )
         if method == "self-learning":
             return seeds
-        rest, rng = np.setdiff1d(np.arange(len(self.source)), seeds), np.random.default_rng(self.random_state)
+        rest = np.setdiff1d(np.arange(len(self.source)), seeds)
+        rng = np.random.default_rng(self.random_state)
         return np.r_[seeds, rng.choice(rest, n_anchors - len(seeds), replace=False)]
 
     def self_learning(
         self, wanted: np.ndarray, after: Callable[[Sequence[Round]], object]
     ) -> tuple[np.ndarray, tuple[Round, ...], None]:
-        stages, history = self.stages(wanted), []
-        begun, keep = self.clusters(stages[-1], history, after), 1.0
+        stages = self.stages(wanted)
+        history = []
+        begun = self.clusters(stages[-1], history, after)
+        keep = 1.0
         none = np.empty((2, 0), dtype=np.int64)
         if begun is None and history and not self.refused:
             # If held-out rows are at the chance level, this verdict needs no fit on all rows.
@@ -680,7 +714,8 @@ class _Bootstrap:
         for _, stage, matching in rounds:
             partner = np.full(len(self.source), -2)
             partner[stage[0]] = stage[1][matching.partner]
-            share, pairs = self.share_found(wanted, partner[wanted]), _whole(stage, matching.pairs)
+            share = self.share_found(wanted, partner[wanted])
+            pairs = _whole(stage, matching.pairs)
             history.append(Round(len(stage[0]), len(pairs[0]), matching.mean, share))
             after(history)
         return pairs, tuple(history), None
@@ -713,11 +748,15 @@ class _Bootstrap:
         steps: int,
         learning_rate: float,
     ) -> tuple[np.ndarray, tuple[Round, ...], np.ndarray]:
-        X, Y = unit_rows(self.source.vectors), unit_rows(self.target.vectors)
+        X = unit_rows(self.source.vectors)
+        Y = unit_rows(self.target.vectors)
         settings = {"steps": steps, "learning_rate": learning_rate, "random_state": self.random_state}
         history = []
         for step in optimise_anchors(X, Y, wanted, self.seeds[1], **settings):
-            found = float("nan") if self.truth is None else self.share_found(wanted, step.nearest)
+            if self.truth is None:
+                found = float("nan")
+            else:
+                found = self.share_found(wanted, step.nearest)
             history.append(Round(len(X), len(wanted), step.error, found))
             after(history)
         return np.stack([wanted, step.nearest]), tuple(history), step.anchors
@@ -740,7 +779,10 @@ class _Bootstrap:
             return BootstrapResult(
                 (), 0, (), history, held_out.mean, held_out.null, verdict, reason, promised=precision
             )
-        X, Y, seeds, n_seeds = self.X, self.Y, self.seeds, self.seeds.shape[1]
+        X = self.X
+        Y = self.Y
+        seeds = self.seeds
+        n_seeds = self.seeds.shape[1]
         rows, others = np.hstack([chosen, seeds])
         rotation = rotation_between(X[rows], Y[others])
         matching = match_csls(unit_rows(X @ rotation), Y, self.settings["k"])
@@ -755,11 +797,13 @@ class _Bootstrap:
         if verdict == "not found" and n_seeds >= PAIRED:
             rotation = map_from_pairs(X, Y, seeds, self.random_state)
         certain = np.r_[np.ones(n_seeds), right * (verdict == "linked")]
-        pairs, n_kept = np.hstack([seeds, links]), np.count_nonzero(certain >= precision)
+        pairs = np.hstack([seeds, links])
+        n_kept = np.count_nonzero(certain >= precision)
         if self.linked and not n_kept:
             reason += f" But no set of links is {100 * precision:g} % right: most rows may have no partner."
         elif verdict == "linked" and n_kept == n_seeds:
-            verdict, reason = "cannot tell", f"{reason} But no set of links is {100 * precision:g} % right."
+            verdict = "cannot tell"
+            reason = f"{reason} But no set of links is {100 * precision:g} % right."
         if n_anchors is not None:
             drawn = np.random.default_rng(self.random_state).permutation(np.arange(n_seeds, n_kept))
             chosen = np.hstack([seeds, pairs[:, drawn[: max(n_anchors - n_seeds, 0)]]])
@@ -793,7 +837,8 @@ class _Bootstrap:
             keys[np.isin(rows, self.seeds[0])] = -1  # sort seeds first, so that the cut keeps all seeds
             rows = np.sort(rows[np.argsort(keys)[:MOST_ROWS]])
         seeds = np.stack([np.searchsorted(rows, self.seeds[0]), np.searchsorted(targets, self.seeds[1])])
-        X, Y = self.X[rows], self.Y[targets]
+        X = self.X[rows]
+        Y = self.Y[targets]
         n_seeds = len(seeds[0])
         if (n_free := len(X) - n_seeds) < _FEWEST:
             none = HeldOut(float("nan"), float("nan"), (), 0, float("nan"))
@@ -828,7 +873,8 @@ class _Bootstrap:
         """The verdict, its reason and its evidence. The spaces are linked if fits on disjoint halves of the
         rows agree. The evidence is the mean CSLS of rows that neither half contains.
         """
-        k, rng = self.settings["k"], np.random.default_rng((self.random_state, 1))
+        k = self.settings["k"]
+        rng = np.random.default_rng((self.random_state, 1))
         every, *others = (
             match_csls(unit_rows(rows @ linked.half), self.Y, k).similarity
             for rows in (linked.held_out, *_without_partners(self.X, linked.held_out, rng))
@@ -896,4 +942,6 @@ def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target
 
 def share_found(result: BootstrapResult, truth: Mapping[str, str]) -> float:
     pairs = result.anchors[result.n_seeds :]
-    return float(np.mean([truth.get(own) == other for own, other in pairs])) if pairs else float("nan")
+    if pairs:
+        return float(np.mean([truth.get(own) == other for own, other in pairs]))
+    return float("nan")

@@ -15,18 +15,26 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.engine import Engine, best_both_ways, crowding, mean_of_nearest
 
-CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more RESTARTS find no better anchors
+# more RESTARTS find no better anchors
+CLUSTERS = 20
+CLUSTERINGS = 30
+RESTARTS = 4
 CLUSTERED_ROWS = 5000  # maximum number of rows in a clustering; of more, each clustering draws a sample
 _BEST = 0.1  # share of the matched pairs of clusterings that are kept, those with the best `assign` values
 _TRIMMED = 10  # number of rounds; each keeps the half of the matched clusterings that fits one rotation best
 NEAREST = 50
-ROWS, TARGETS = 1000, 4000  # numbers of rows of the source and of the target in a round
+# numbers of rows of the source and of the target in a round
+ROWS = 1000
+TARGETS = 4000
 
 
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """The rotation (d_source, d_target) by orthogonal Procrustes that maps source rows to their paired target
     rows, without shift or scale. It maps directions outside the span of the rows to zero."""
-    weighted = source if weights is None else source * weights[:, None]
+    if weights is None:
+        weighted = source
+    else:
+        weighted = source * weights[:, None]
     left, singular_values, right = Engine().svd(Engine().product(weighted.T, target))
     rank = np.count_nonzero(singular_values > 1e-6 * singular_values[0])
     return (left[:, :rank] @ right[:rank]).astype(np.float32)
@@ -47,10 +55,12 @@ def assign(
     Random orders are improved by the best swap of two places until no swap helps. For many matrices at once,
     this takes a hundredth of the time of SciPy's 2opt.
     """
-    diagonal, B = np.arange(len(A)), np.repeat(others, restarts, axis=0)
+    diagonal = np.arange(len(A))
+    B = np.repeat(others, restarts, axis=0)
     order = np.stack([rng.permutation(len(A)) for _ in B])
     spread = A[diagonal, diagonal][:, None] + A[diagonal, diagonal] - 2 * A
-    values, moving = np.empty(len(B)), np.arange(len(B))
+    values = np.empty(len(B))
+    moving = np.arange(len(B))
     while len(moving):
         permuted = B[moving[:, None, None], order[moving][:, :, None], order[moving][:, None, :]]
         products = A @ permuted
@@ -61,7 +71,8 @@ def assign(
         gain = gain.reshape(len(moving), -1)
         best = gain.argmax(axis=1)
         better = gain[np.arange(len(moving)), best] > 1e-9
-        moving, (i, j) = moving[better], np.divmod(best[better], len(A))
+        moving = moving[better]
+        (i, j) = np.divmod(best[better], len(A))
         order[moving, i], order[moving, j] = order[moving, j], order[moving, i]
     chosen = values.reshape(-1, restarts).argmax(axis=1) + restarts * np.arange(len(others))
     return order[chosen], values[chosen]
@@ -146,12 +157,18 @@ def damped_rounds(
 
 FEWEST = 1000  # minimum number of rows of each space, so that each half has 500
 ENOUGH = 4000  # number of rows with which most pairs of similar models can be linked, see docs/link.md
-STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 4, 20, 200, 30
+STARTS = 4
+FIRST_ROUNDS = 20
+HALF_ROUNDS = 200
+LAST_ROUNDS = 30
 # Number of rounds between two checks of the agreement; minimum gain with which the search continues.
-_LOOKED_AT, _STALLED = (10, 0.005)
+_LOOKED_AT = 10
+_STALLED = 0.005
 LINK_ROUNDS = 2 * STARTS * FIRST_ROUNDS + HALF_ROUNDS + LAST_ROUNDS + 1
 _PROMISING = 0.15
-_CHANCE_DRAWS, _LEVEL, SAME = 10_000, 0.999, 0.75
+_CHANCE_DRAWS = 10_000
+_LEVEL = 0.999
+SAME = 0.75
 _JUDGED_ROWS = 1000
 
 
@@ -195,7 +212,8 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
     # The chance level of the agreement: right axes with random signs.
     spread = Engine().eigh(X.T @ X)[0] / len(X)
     chance = float(np.quantile(rng.choice((-1.0, 1.0), (_CHANCE_DRAWS, len(spread))) @ spread, _LEVEL))
-    agreement, rounds_left = float("nan"), HALF_ROUNDS
+    agreement = float("nan")
+    rounds_left = HALF_ROUNDS
     fits: list[list[np.ndarray]] = [[], []]
     for _ in range(STARTS):
         for half, own in zip(halves, fits, strict=True):
@@ -204,13 +222,16 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
                 yield ClusterFit(mapping, agreement, chance, mapping, held_out)
             own.append(mapping)
         cosines = np.array([[_agreement(held_out, one, other) for other in fits[1]] for one in fits[0]])
-        agreement, places = float(cosines.max()), divmod(int(cosines.argmax()), len(fits[1]))
+        agreement = float(cosines.max())
+        places = divmod(int(cosines.argmax()), len(fits[1]))
         both = [own[place] for own, place in zip(fits, places, strict=True)]
         while agreement > _PROMISING and rounds_left > 0:
             for _ in range(_LOOKED_AT):
                 both = [next(damped_rounds(*half, fit, rng)) for half, fit in zip(halves, both, strict=True)]
                 yield ClusterFit(both[0], agreement, chance, both[0], held_out)
-            rounds_left, before, agreement = rounds_left - _LOOKED_AT, agreement, _agreement(held_out, *both)
+            rounds_left -= _LOOKED_AT
+            before = agreement
+            agreement = _agreement(held_out, *both)
             if agreement - before < _STALLED:
                 break
         for own, place, fit in zip(fits, places, both, strict=True):
@@ -227,7 +248,8 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
 
 def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     """Held-out rows (at most a tenth of the rows), and two halves of the other rows."""
-    order, n_held_out = rng.permutation(len(rows)), min(_JUDGED_ROWS, len(rows) // 10)
+    order = rng.permutation(len(rows))
+    n_held_out = min(_JUDGED_ROWS, len(rows) // 10)
     return [rows[part] for part in (order[:n_held_out], order[n_held_out::2], order[n_held_out + 1 :: 2])]
 
 
@@ -240,8 +262,14 @@ def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float
     return float(np.vecdot(unit_rows(rows @ first), unit_rows(rows @ second)).mean(dtype=np.float64))
 
 
-PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3
-PAIRED_ROUNDS, FOLD_ROUNDS, _MANY = 40, 20, 100
+PAIRED = 10
+PAIRED_NEAREST = 5
+PAIRED_CROWDING = 10
+PAIRED_WEIGHT = 10.0
+FOLDS = 3
+PAIRED_ROUNDS = 40
+FOLD_ROUNDS = 20
+_MANY = 100
 _FLATTER = 0.2  # exponent of the covariance, negated; .15 to .25 are equally good, .5 fails
 _RIDGE = 0.1  # λ of the whitening
 
@@ -260,9 +288,11 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
     partners among all rows. With fewer than 100 pairs, the second map is chosen unless another one is better
     by more than a standard error.
     """
-    rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
+    rng = np.random.default_rng((random_state, 6))
+    fewer = np.arange(pairs.shape[1]) % FOLDS
     flatter = _flattening(X)
-    X, ranks = unit_rows(X @ flatter), [[], [], []]
+    X = unit_rows(X @ flatter)
+    ranks = [[], [], []]
     rest = Y[np.setdiff1d(np.arange(len(Y)), pairs[1])]
     for fold in rng.permutation(FOLDS):
         held_out = pairs[:, fewer == fold]
@@ -287,7 +317,8 @@ def _candidates(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, rng: np.random.Generator, rounds: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The three mappings of `map_from_pairs`: the first map, the sum, and the second map."""
-    first, second = X[pairs[0]], Y[pairs[1]]
+    first = X[pairs[0]]
+    second = Y[pairs[1]]
     # The whitened projection Aᵀ (A Aᵀ + λ)^(−1/2) (d, k) of unit anchors A (k, d).
     bases = [Engine().shrunk(one, _RIDGE, -0.5)[0].T.astype(np.float32) for one in (first, second)]
     alone = bases[0] @ bases[1].T
@@ -301,13 +332,17 @@ def _candidates(
     for _ in range(rounds):
         own = rows[rng.choice(len(rows), min(ROWS, len(rows)), replace=False)]
         other = targets[rng.choice(len(targets), min(TARGETS, len(targets)), replace=False)]
-        queries, keys = unit_rows(own @ (bases[0] if mapping is None else mapping)), other
+        queries = unit_rows(own @ (bases[0] if mapping is None else mapping))
+        keys = other
         if mapping is None:
             keys = unit_rows(other @ bases[1])
         few = min(len(own), len(other))
         near = mean_of_nearest(queries, keys, other, min(PAIRED_NEAREST, few), min(PAIRED_CROWDING, few))
         turned = rotation_between(np.concatenate([own, first]), np.concatenate([near, second]), weights)
-        mapping = turned if mapping is None else (mapping + turned) / 2
+        if mapping is None:
+            mapping = turned
+        else:
+            mapping = (mapping + turned) / 2
     return alone, alone / np.linalg.norm(alone) + mapping / np.linalg.norm(mapping), mapping
 
 
@@ -360,7 +395,12 @@ def match_csls(
     # With two more columns, each product is half the CSLS.
     source = np.column_stack([source, np.ones(len(source), np.float32), -crowding_source / 2])
     target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
-    left_out = None if keep >= 1 else lambda shape: rng.random(shape, dtype=np.float32) >= keep
+    left_out = None
+    if keep < 1:
+
+        def left_out(shape: tuple[int, ...]) -> np.ndarray:
+            return rng.random(shape, dtype=np.float32) >= keep
+
     partner, best, best_of_target = best_both_ways(source, target, left_out)
     # Both directions read the same products, so equal pairs have exactly equal values.
     chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))

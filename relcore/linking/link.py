@@ -116,7 +116,9 @@ class Linked:
             X, Y = (space.vectors - mean_row(space.vectors) for space in (self.source, self.target))
             moved = X @ self.result.rotation
             moved *= np.linalg.norm(Y, axis=1).mean() / np.linalg.norm(moved, axis=1).mean()
-            kind = Procrustes if self.verdict == "linked" else Affine
+            kind = Affine
+            if self.verdict == "linked":
+                kind = Procrustes
             return kind().fit(self.source.vectors, moved + mean_row(self.target.vectors))
         own, other = zip(*self._kept(), strict=True)
         rows = self.source.rows(own), self.target.rows(other)
@@ -176,7 +178,8 @@ def link(
     >>> linked.links.head(2).to_numpy().tolist()
     [['en0', 'fr0', 'seed', 1.0], ['en1', 'fr1', 'seed', 1.0]]
     """
-    first, second = as_space(source, "source"), as_space(target, "target")
+    first = as_space(source, "source")
+    second = as_space(target, "target")
     result = bootstrap_anchors(
         first,
         second,
@@ -241,7 +244,8 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
     SpaceError
         A missing file; a file without pairs; a line without two ids; an empty cell.
     """
-    path, where = expand_home(path), f"{option}: " if option else ""
+    path = expand_home(path)
+    where = f"{option}: " if option else ""
     if not path.is_file():
         got = f"{str(path)!r:.200}, where there is none"
         raise SpaceError(f"{where}expected a file of pairs, got {got}; check the spelling")
@@ -258,7 +262,8 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
             raise SpaceError(f"{path.name}, {error}") from error
         kinds = ("",) * len(pairs)
     kept = [kind != NOT_KEPT for kind in kinds]
-    pairs, kinds = tuple(compress(pairs, kept)), tuple(compress(kinds, kept))
+    pairs = tuple(compress(pairs, kept))
+    kinds = tuple(compress(kinds, kept))
     if not pairs:
         raise SpaceError(f"{path.name}: expected at least one pair, got none; write one pair per line")
     return pairs, kinds
@@ -283,9 +288,15 @@ def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
 
     table = open_table([path])
     names = list(table.columns)
-    ends = list(_ENDS) if {*_ENDS} <= {*names} else names[:2]
+    if {*_ENDS} <= {*names}:
+        ends = list(_ENDS)
+    else:
+        ends = names[:2]
     if len(ends) < 2 or len(table) > _MOST_LINKS:
-        got = quote(names) or "none" if len(ends) < 2 else f"{len(table):,} rows"
+        if len(ends) < 2:
+            got = quote(names) or "none"
+        else:
+            got = f"{len(table):,} rows"
         raise SpaceError(
             f"{path.name}: expected two columns of ids, source and target, with at most {_MOST_LINKS:,} rows,"
             f" got {got}; name the columns in the first line"
@@ -300,7 +311,10 @@ def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
             f"{path.name}: expected an id in every cell, got {len(empty)} rows without, first row {empty[0]};"
             " fill these rows, or leave them out"
         )
-    kinds = tuple(cells[2]) if kind else ("",) * len(cells[0])
+    if kind:
+        kinds = tuple(cells[2])
+    else:
+        kinds = ("",) * len(cells[0])
     return tuple(zip(*cells[:2], strict=True)), kinds
 
 
@@ -336,7 +350,8 @@ def read_pairs(text: str) -> Pairs:
 # The task that links two spaces whose true pairs are unknown or hidden, and its figures.
 
 
-SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
+SCORES = ("jaccard", "mrr", "cosine")
+_QUERIES = 2000
 _SETS = {
     "ground truth": "all true anchors",
     "seeds": "the known pairs only",
@@ -386,7 +401,8 @@ class Outcome(Reported):
     @property
     def headline(self) -> str:
         result = self.result
-        n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
+        n = len(result.kept) - result.n_seeds
+        n_all = len(result.pairs) - result.n_seeds
         told = self.verdict.capitalize()
         if not n:
             guesses = (
@@ -422,7 +438,8 @@ class Outcome(Reported):
         if self.scores:
             jaccard = next(iter(self.scores.values()))["jaccard"]
             tested = f"{counted(jaccard.n, 'held-out row')} (neither anchors nor matched with one)"
-            tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
+            if jaccard.interval:
+                tested += f", {jaccard.n_queries:,} of them as queries"
             caption = f"{tested}; k = {jaccard.k}; chance level: rows of one space permuted."
             head, *cells = score_cells(self.score_table())
             shown = [["relative to", *head[1:]], *cells]
@@ -434,7 +451,9 @@ class Outcome(Reported):
 
     def wrong(self) -> Pairs:
         """The anchors with a wrong partner, without seeds; () if the true pairs are unknown."""
-        pairs = self.result.anchors[self.result.n_seeds :] if self.known else ()
+        pairs = ()
+        if self.known:
+            pairs = self.result.anchors[self.result.n_seeds :]
         return tuple(pair for pair in pairs if pair[0] != pair[1])
 
 
@@ -465,11 +484,15 @@ def relative_scores(
         "found": result.anchors,
         "found, continuous": () if result.vectors is None else result.anchors,
     }
-    scores, projection = {}, RelativeProjection(center=center)
+    scores = {}
+    projection = RelativeProjection(center=center)
     for form, pairs in sets.items():
         if pairs:
             ids, partners = zip(*pairs, strict=True)
-            anchors = result.vectors if form == "found, continuous" else target.rows(partners)
+            if form == "found, continuous":
+                anchors = result.vectors
+            else:
+                anchors = target.rows(partners)
             first = projection.fit(source.vectors, anchors=source.rows(ids)).transform(source.vectors[own])
             second = projection.fit(target.vectors, anchors=anchors).transform(target.vectors[rows[own]])
             scores[form] = score_pair(first, second, split, k=k, n_queries=_QUERIES, metrics=SCORES)
@@ -481,7 +504,9 @@ def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapRe
     anchor. None if no row is left."""
     ids = known_ids((source, target))
     used = np.flatnonzero(ids.isin([identifier for pair in result.anchors for identifier in pair]))
-    return Split.held_out(ids, used) if len(used) < len(ids) else None
+    if len(used) < len(ids):
+        return Split.held_out(ids, used)
+    return None
 
 
 _ROUND = 1.2e-8  # seconds per pair of rows in a round of self-learning
@@ -561,13 +586,18 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         whole = n * m * _ROUND * ((_LARGE_ROUNDS if max(n, m) > first else 0) + 3)
         if self.n_seeds or self.pairs:
             return 2 + first**2 * _ROUND * 11 + whole
-        clusters = 4 + min(n, m, 2 * CLUSTERED_ROWS) * _STARTS if min(n, m) >= FEWEST else 0
+        clusters = 0
+        if min(n, m) >= FEWEST:
+            clusters = 4 + min(n, m, 2 * CLUSTERED_ROWS) * _STARTS
         return 2 + clusters + first**2 * _ROUND * 26 + whole
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Outcome:
-        sides = zip(*self.pairs, strict=True) if self.pairs else ((), ())
+        if self.pairs:
+            sides = zip(*self.pairs, strict=True)
+        else:
+            sides = ((), ())
         source, target = (
             most_frequent(space, self.rows, *side) for space, *side in zip(spaces, sides, strict=True)
         )
@@ -576,11 +606,18 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         }
         if self.method == "paper":
             settings |= {"steps": self.steps, "learning_rate": self.learning_rate}
-        paper, seeded = self.method == "paper", self.n_seeds or self.pairs
-        most = self.steps if paper else MOST_ROUNDS if seeded else LINK_ROUNDS + MOST_ROUNDS_UNSEEDED
+        paper = self.method == "paper"
+        seeded = self.n_seeds or self.pairs
+        if paper:
+            most = self.steps
+        elif seeded:
+            most = MOST_ROUNDS
+        else:
+            most = LINK_ROUNDS + MOST_ROUNDS_UNSEEDED
 
         def after(history: Sequence[Round]) -> None:
-            last, n = history[-1], len(history)
+            last = history[-1]
+            n = len(history)
             told = f"round {n}: {last.pairs:,} of {last.rows:,} rows matched"
             if paper:
                 told = f"step {n}: mean squared error {short(last.objective)}"
@@ -633,7 +670,10 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
     """
     if rows is None or rows >= len(space):
         return space
-    order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
+    if space.counts is None:
+        order = np.arange(len(space))
+    else:
+        order = np.argsort(-space.counts, kind="stable")
     others = np.flatnonzero(space.index.isin(also))
     return space.take(np.union1d(order[:rows], others))
 
@@ -660,10 +700,14 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
     bootstrap: BootstrapSpec
 
     def draw(self, result: Outcome | None = None) -> Exportable:
-        outcome, method = self.computed(result), self.bootstrap.method
+        outcome = self.computed(result)
+        method = self.bootstrap.method
         rounds = outcome.result.history
         found = [one.found for one in rounds]
-        by_round = {} if np.isnan(found[-1]) else {"hidden pairs found": found}
+        if np.isnan(found[-1]):
+            by_round = {}
+        else:
+            by_round = {"hidden pairs found": found}
         if method == "paper":
             first = rounds[0].objective
             by_round["error, share of the first step's"] = [one.objective / first for one in rounds]
@@ -689,7 +733,9 @@ class BootstrapScores(BootstrapRounds):
     def draw(self, result: Outcome | None = None) -> Exportable:
         outcome = self.computed(result)
         if not outcome.scores:
-            got = "no held-out row: ask for fewer anchors" if outcome.known else "one without hidden pairs"
+            got = "one without hidden pairs"
+            if outcome.known:
+                got = "no held-out row: ask for fewer anchors"
             raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
         table = outcome.score_table()
         return scores_exportable(table, self.to_json(), "relscope-bootstrap-scores", self._ends)

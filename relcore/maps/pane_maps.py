@@ -108,7 +108,9 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
     belongs = _nearest_pivots(space, spec)
     near = belongs >= 0
     # If nearly all rows are near a pivot, draw all, because readers would wonder which ones are left out.
-    drawn = np.ones(len(space), dtype=bool) if spec.everything or near.mean() > NEARLY_ALL else near
+    drawn = near
+    if spec.everything or near.mean() > NEARLY_ALL:
+        drawn = np.ones(len(space), dtype=bool)
     if spec.show_anchors and len(anchor_ids):
         drawn[space.rows(anchor_ids)] = True
     rows = np.flatnonzero(drawn)
@@ -139,7 +141,10 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
     if len(view.rows) <= n_most:
         return view
     kept = random_rows(len(view.rows), n_most, random_state)
-    values = None if view.values is None else view.values[kept]
+    if view.values is None:
+        values = None
+    else:
+        values = view.values[kept]
     return replace(view, rows=view.rows[kept], categories=view.categories[kept], values=values)
 
 
@@ -149,14 +154,16 @@ def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
     belongs = np.full(len(space), -1)
     if not spec.pivots:
         return belongs
-    mean, n_nearest = mean_of(space), min(spec.n_nearest, len(space))
+    mean = mean_of(space)
+    n_nearest = min(spec.n_nearest, len(space))
     pivots = unit_rows(space.vectors[space.rows(spec.pivots)], mean)
     best = np.full(len(space), -np.inf, dtype=np.float32)
     cosines = Engine().map_rows(space.vectors, pivots.T, mean=mean, unit=True)
     for number, column in enumerate(cosines.T):
         near = np.argpartition(-column, n_nearest - 1)[:n_nearest]
         near = near[column[near] > best[near]]
-        belongs[near], best[near] = number, column[near]
+        belongs[near] = number
+        best[near] = column[near]
     return belongs
 
 
@@ -167,18 +174,25 @@ def default_pivots(space: LatentSpace) -> tuple[str, ...]:
         return DEFAULT_PIVOTS
     from relcore.represent.similarity import select_anchors
 
-    strategy = "k-means" if len(space) > 100 else "random"
+    strategy = "random"
+    if len(space) > 100:
+        strategy = "k-means"
     if len(space) > _CLUSTERED:  # on all rows, k-means would delay the first picture
         space = space.take(random_rows(len(space), _CLUSTERED, 0))
         strategy = "farthest-point"
     n_pivots = min(len(DEFAULT_PIVOTS), np.count_nonzero(space.norms))
-    return tuple(select_anchors(space, n_pivots, strategy)) if n_pivots else ()
+    if n_pivots:
+        return tuple(select_anchors(space, n_pivots, strategy))
+    return ()
 
 
 def default_view(space: LatentSpace) -> ViewSpec:
     """The settings of the first view. If the space has 2 to `MOST_PIVOTS` labels and no word counts, all rows
     are coloured by class. Otherwise a few pivots are drawn with their neighbours."""
-    classes = set() if space.labels is None or space.counts is not None else set(space.labels) - {""}
+    if space.labels is None or space.counts is not None:
+        classes = set()
+    else:
+        classes = set(space.labels) - {""}
     labelled = 2 <= len(classes) <= MOST_PIVOTS
     return ViewSpec(default_pivots(space), everything=labelled, color_by="labels" if labelled else "pivots")
 
@@ -205,7 +219,9 @@ class Directions:
         mean = mean_of(space)
         origin = mean if center else None
         units = DerivedRows(space.vectors, lambda X: unit_rows(X, origin), rows)
-        few = units[:] if len(rows) * space.dimension <= _FEW else None
+        few = None
+        if len(rows) * space.dimension <= _FEW:
+            few = units[:]
         fitted = fitted_rows(len(rows), space.dimension, random_state)
         return cls(mean, Engine().moments(units.of(fitted)), few)
 
@@ -215,7 +231,9 @@ DirectionsOf = Callable[[LatentSpace, np.ndarray, bool, int], Directions]
 
 def representation_of_pane(pane: str, spec: ReductionSpec) -> tuple[str, ReductionSpec]:
     """Return the representation that a pane shows, and the reduction of its maps."""
-    return ("absolute", replace(spec, fit="apart")) if pane == OWN else (pane, spec)
+    if pane == OWN:
+        return ("absolute", replace(spec, fit="apart"))
+    return (pane, spec)
 
 
 def drawn_panes(panes: Sequence[str], widths: Sequence[int], spec: ReductionSpec) -> tuple[str, ...]:
@@ -227,24 +245,34 @@ def drawn_panes(panes: Sequence[str], widths: Sequence[int], spec: ReductionSpec
 
 def fitting_reduction(widths: Sequence[int], spec: ReductionSpec) -> ReductionSpec:
     """The reduction `spec`, changed to ``fit="apart"`` if the widths of the spaces differ."""
-    return spec if len(set(widths)) == 1 else replace(spec, fit="apart")
+    if len(set(widths)) == 1:
+        return spec
+    return replace(spec, fit="apart")
 
 
 def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> str:
     """A note that tells how the coordinates of a pane were computed. `n_sampled` is the number of rows in the
     sample on which PCA was fitted (0 if there was none), and `n_rows` is the number of all rows."""
-    title, fitted = REDUCTIONS[spec.method].title, n_fitted(n_rows, spec)
-    placed = (
-        f" fitted on {fitted:,} of {n_rows:,} rows, which also places the others" if fitted < n_rows else ""
-    )
-    how = "fitted on the first space" if spec.fit == "first" else "fitted on each space separately"
-    sampled = f", by a sample of {counted(n_sampled, 'row')}" if n_sampled else ""
+    title = REDUCTIONS[spec.method].title
+    fitted = n_fitted(n_rows, spec)
+    placed = ""
+    if fitted < n_rows:
+        placed = f" fitted on {fitted:,} of {n_rows:,} rows, which also places the others"
+    how = "fitted on each space separately"
+    if spec.fit == "first":
+        how = "fitted on the first space"
+    sampled = ""
+    if n_sampled:
+        sampled = f", by a sample of {counted(n_sampled, 'row')}"
     return f"{title}{placed}, {how}{sampled}{', aligned by Procrustes' if spec.align else ''}"
 
 
 def reduce_pair(matrices: Sequence[np.ndarray | DerivedRows], spec: ReductionSpec) -> Picture:
-    spec, n_rows = fitting_reduction([matrix.shape[1] for matrix in matrices], spec), len(matrices[0])
-    n_sampled = len(fitted_rows(*matrices[0].shape)) if spec.method == "pca" else n_rows
+    spec = fitting_reduction([matrix.shape[1] for matrix in matrices], spec)
+    n_rows = len(matrices[0])
+    n_sampled = n_rows
+    if spec.method == "pca":
+        n_sampled = len(fitted_rows(*matrices[0].shape))
     note = reduction_note(spec, n_sampled if n_sampled < n_rows else 0, n_rows)
     return reduce_spaces(matrices, spec), note
 
@@ -263,7 +291,8 @@ def pane_blocks(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[Iterator[np.ndarray]]:
     """The matrices of `pane_matrices` as blocks of rows, so that no whole matrix is in memory."""
-    spaces, maps = matched.spaces, representation_maps(matched, pane, anchors, spec)
+    spaces = matched.spaces
+    maps = representation_maps(matched, pane, anchors, spec)
 
     def in_blocks(derived: DerivedRows) -> Iterator[np.ndarray]:
         return (derived[block] for block in row_blocks(len(derived)))
@@ -300,14 +329,20 @@ def pca_pair(
     forms = []
     for space in spaces:
         fitted = projection.projection(pane == "whitened")
-        known = directions_of(space, rows, projection.center, spec.random_state) if linear else None
+        known = None
+        if linear:
+            known = directions_of(space, rows, projection.center, spec.random_state)
         fitted.fit(space.vectors, anchors=anchor_rows, mean=known.mean if known else mean_of(space))
         forms.append(_Drawn.of(space, rows, fitted, known, spec.random_state))
-    pictures, axes, signs = [], None, None
+    pictures = []
+    axes = None
+    signs = None
     for form in forms:
-        axes = axes if axes and spec.fit == "first" else form.axes(spec.n_components)
+        if not (axes and spec.fit == "first"):
+            axes = form.axes(spec.n_components)
         scores = form.scores(*axes)
-        signs = signs if pictures and spec.fit == "first" else axis_signs(scores)
+        if not (pictures and spec.fit == "first"):
+            signs = axis_signs(scores)
         pictures.append(scores * signs)
     return align_maps(pictures, spec), reduction_note(spec, forms[0].n_sampled)
 
@@ -343,7 +378,8 @@ def coordinates_on_maps(
     pane, _ = representation_of_pane(pane, ReductionSpec())
     if pane == TWO:
         return by_two_anchors(matched, others, anchors, projection)[0]
-    spaces, found = matched.spaces, []
+    spaces = matched.spaces
+    found = []
     brings = representation_maps(matched, pane, anchors, projection)
     for space, bring, coordinates in zip(spaces, brings, maps, strict=True):
         new = bring(space.vectors[others]).astype(np.float64)
@@ -355,7 +391,8 @@ def coordinates_on_maps(
             continue
         few = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 2 * new.shape[1] + 50)).astype(int))
         known = bring(space.vectors[rows[few]]).astype(np.float64)
-        middle, centre = known.mean(axis=0), coordinates[few].mean(axis=0)
+        middle = known.mean(axis=0)
+        centre = coordinates[few].mean(axis=0)
         axes = Engine().lstsq(known - middle, coordinates[few] - centre)
         found.append(((new - middle) @ axes + centre).astype(np.float32))
     return found
@@ -416,14 +453,20 @@ class _Drawn:
 
     @property
     def n_sampled(self) -> int:
-        return self.moments.n if self.moments.n < len(self.rows) else 0
+        if self.moments.n < len(self.rows):
+            return self.moments.n
+        return 0
 
     def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
-        axes, mean = principal_axes(self.moments.products, n_components, self.basis), self.moments.means[0]
+        axes = principal_axes(self.moments.products, n_components, self.basis)
+        mean = self.moments.means[0]
         return axes, (mean if self.basis is None else mean @ self.basis) @ axes
 
     def scores(self, axes: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        weights = axes if self.basis is None else self.basis @ axes
+        if self.basis is None:
+            weights = axes
+        else:
+            weights = self.basis @ axes
         return Engine().map_rows(self.rows, weights, shift=-offset)
 
 
@@ -442,7 +485,9 @@ def turn_onto(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
         return np.eye(coordinates.shape[1])
     moved, goal = (np.asarray(rows[known], dtype=np.float64) for rows in (coordinates, reference))
     product = (moved - moved.mean(axis=0)).T @ (goal - goal.mean(axis=0))
-    return Engine().rotation(product)[0] if product.any() else np.eye(len(product))
+    if product.any():
+        return Engine().rotation(product)[0]
+    return np.eye(len(product))
 
 
 def orient_pairs(

@@ -25,8 +25,12 @@ from relcore.represent.translation import align
 from relcore.runs.store import Context, Progress, Stages, Store, silent
 
 # The stages of a reduction, as the progress of a job names them.
-AXES, NEIGHBOURS, GRAPH, EPOCHS = "axes", "nearest neighbours", "neighbour graph", "layout"
-COMPILING, OTHERS = "preparing UMAP, only the first time", "placing the other rows"
+AXES = "axes"
+NEIGHBOURS = "nearest neighbours"
+GRAPH = "neighbour graph"
+EPOCHS = "layout"
+COMPILING = "preparing UMAP, only the first time"
+OTHERS = "placing the other rows"
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,10 @@ def reduce_spaces(
         "tsne-gpu": _tsne,
     }[spec.method]
     stages = Stages(report or silent, _plan(shapes, spec))
-    groups = [matrices] if spec.fit == "first" else [[matrix] for matrix in matrices]
+    if spec.fit == "first":
+        groups = [matrices]
+    else:
+        groups = [[matrix] for matrix in matrices]
     pictures = [picture for group in groups for picture in draw(group, spec, stages)]
     stages.end()
     return align_maps(pictures, spec)
@@ -110,7 +117,10 @@ def align_maps(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.n
 
 def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> None:
     """Raise those errors of `reduce_spaces` that follow from the shapes alone."""
-    n_columns = 1 if spec.method == "pca" else spec.n_components
+    if spec.method == "pca":
+        n_columns = 1
+    else:
+        n_columns = spec.n_components
     for i, shape in enumerate(shapes, 1):
         if len(shape) != 2 or shape[0] < 3 or shape[1] < n_columns:
             raise SpaceError(
@@ -149,7 +159,9 @@ def _stages(n: int, d: int, spec: ReductionSpec, is_first: bool) -> list[tuple[s
         return [(NEIGHBOURS, is_first + 2.5e-11 * n * n * d), (EPOCHS, 4e-3 * n)]
     fitted = n_fitted(n, spec)
     if spec.method == "umap-gpu":
-        rest = [(OTHERS, 1e-4 * (n - fitted))] if fitted < n else []
+        rest = []
+        if fitted < n:
+            rest = [(OTHERS, 1e-4 * (n - fitted))]
         return [(EPOCHS, 1 + 1e-4 * fitted), *rest]
     epochs = 500 if fitted <= 10_000 else 200  # as in umap-learn
     return [
@@ -172,7 +184,8 @@ def _placing_seconds(m: int, n: int, d: int) -> float:
 # PCA in blocks of rows: one pass computes moments, and a second pass computes scores.
 
 _RANK = 1e-5  # length of an axis as a share of the longest; shorter axes are rounding errors
-SAMPLED_ROWS, MOST_PRODUCTS = 50_000, 2e10
+SAMPLED_ROWS = 50_000
+MOST_PRODUCTS = 2e10
 
 
 def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | None = None) -> np.ndarray:
@@ -180,7 +193,8 @@ def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | N
     length 1; axes beyond the rank are zero. With a `basis` B (d, k), the axes (k, c) of the product of these
     rows and B."""
     if basis is not None and basis.shape[1] <= basis.shape[0]:
-        scatter, basis = Engine().product(basis.T, Engine().product(scatter, basis)), None
+        scatter = Engine().product(basis.T, Engine().product(scatter, basis))
+        basis = None
     if basis is None:
         leading = Engine().eigh(scatter)[1][:, : -n_components - 1 : -1]
         return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))
@@ -193,7 +207,9 @@ def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | N
 
 _MORE = 14  # number of additional axes, with which the iteration ends earlier
 _DIRECT = 96  # up to this number of columns, a full decomposition is faster than the iteration
-_ITERATIONS, _SETTLED = 40, 1e-9  # maximum number of iterations; tolerance ÷ largest eigenvalue
+# maximum number of iterations; tolerance ÷ largest eigenvalue
+_ITERATIONS = 40
+_SETTLED = 1e-9
 
 
 def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_components: int = 2) -> np.ndarray:
@@ -203,7 +219,8 @@ def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_compon
     If the matrix has changed little since the axes `before` were computed, subspace iteration from these axes
     needs only a few products and no decomposition. The signs of the axes are kept.
     """
-    k, axes = len(scatter), None
+    k = len(scatter)
+    axes = None
     if before is not None and before.shape[0] == k > _DIRECT:
         axes = _iterate_subspace(scatter, before, n_components)
     if axes is None:
@@ -224,7 +241,9 @@ def _iterate_subspace(scatter: np.ndarray, axes: np.ndarray, n_components: int) 
         basis = np.linalg.qr(scatter @ (scatter @ axes))[0]
         moved = scatter @ basis
         values, turn = np.linalg.eigh(basis.T @ moved)
-        axes, moved, values = basis @ turn[:, ::-1], moved @ turn[:, ::-1], values[::-1]
+        axes = basis @ turn[:, ::-1]
+        moved = moved @ turn[:, ::-1]
+        values = values[::-1]
         rest = (moved - axes * values)[:, :n_components]
         if np.linalg.norm(rest) <= _SETTLED * values[0]:
             return axes
@@ -245,7 +264,9 @@ def axis_signs(scores: np.ndarray) -> np.ndarray:
 def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
     """The numbers of the rows on which axes are fitted, ascending: all n rows, or a random sample if that
     would take too long."""
-    most = n if float(n) * width * width <= MOST_PRODUCTS else SAMPLED_ROWS
+    most = SAMPLED_ROWS
+    if float(n) * width * width <= MOST_PRODUCTS:
+        most = n
     return random_rows(n, most, random_state)
 
 
@@ -277,10 +298,14 @@ def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, P
     `PrincipalAxes`, which give the scores of other rows. `axis_signs` decides the signs."""
     n, d = first.shape
     need_drawable([first.shape], spec)
-    mean, engine = mean_row(first), Engine()
+    mean = mean_row(first)
+    engine = Engine()
     if d <= n:
         fitted = fitted_rows(n, d, spec.random_state)
-        rows = first if len(fitted) == n else DerivedRows(first, np.asarray, fitted)
+        if len(fitted) == n:
+            rows = first
+        else:
+            rows = DerivedRows(first, np.asarray, fitted)
         axes = principal_axes(engine.moments(rows).products, spec.n_components)
     else:
         # If there are fewer rows than columns, the axes are computed from the inner products of the rows, (n,
@@ -300,7 +325,10 @@ class NeighbourIndex:
     _angular_trees = False
 
     def __init__(self, X: np.ndarray, metric: str) -> None:
-        self._mean = None if metric == "cosine" else mean_row(X)
+        if metric == "cosine":
+            self._mean = None
+        else:
+            self._mean = mean_row(X)
         self._base = self._prepared(X)
         if self._mean is not None:
             # ‖x − y‖² = ‖x‖² − 2 (x·y − ‖y‖² / 2). So with one more column, −‖y‖² / 2, the nearest row has
@@ -320,7 +348,9 @@ class NeighbourIndex:
 
     def _prepared(self, X: np.ndarray) -> np.ndarray:
         X = np.ascontiguousarray(X, dtype=np.float32)
-        return unit_rows(X) if self._mean is None else centred(X, self._mean)
+        if self._mean is None:
+            return unit_rows(X)
+        return centred(X, self._mean)
 
 
 # UMAP with exact neighbours, because umap-learn's own search takes long to compile. Of many rows, a sample is
@@ -337,7 +367,9 @@ def is_tsne(spec: ReductionSpec) -> bool:
 
 def n_fitted(n: int, spec: ReductionSpec) -> int:
     """The number of n rows on which UMAP is fitted; n for other methods."""
-    return min(n, FITTED_ROWS) if spec.method in ("umap", "umap-gpu") else n
+    if spec.method in ("umap", "umap-gpu"):
+        return min(n, FITTED_ROWS)
+    return n
 
 
 def _umap(
@@ -359,7 +391,9 @@ def _umap(
         pictures = [picture]
     for number, X in enumerate(others, 2):
         stages.begin(_placing(number))
-        size = len(X) if n_fitted(len(X), spec) == len(X) else PLACED_AT_ONCE
+        size = PLACED_AT_ONCE
+        if n_fitted(len(X), spec) == len(X):
+            size = len(X)
         pictures.append(_place_rows(model, X, np.arange(len(X)), size, stages))
     return pictures
 
@@ -373,8 +407,13 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
 
     stages.begin(NEIGHBOURS)
     n_neighbors = min(spec.n_neighbors, len(X) - 1)
-    index = NeighbourIndex(X, spec.metric) if len(X) <= EXACT_ROWS else None
-    known = (None, None, None) if index is None else index.query(X, n_neighbors)
+    index = None
+    if len(X) <= EXACT_ROWS:
+        index = NeighbourIndex(X, spec.metric)
+    if index is None:
+        known = (None, None, None)
+    else:
+        known = index.query(X, n_neighbors)
     stages.begin(GRAPH)
     epochs = {"file": _EpochReader(stages), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
     model = umap.UMAP(
@@ -461,7 +500,8 @@ def _place_rows(
 ) -> np.ndarray:
     """Place these rows of X on the map, (m, c). Blocks have equal sizes, because umap-learn chooses the
     number of epochs by the size."""
-    parts, done = [], 0
+    parts = []
+    done = 0
     for block in np.array_split(rows, -(-len(rows) // most)):
         parts.append(np.ascontiguousarray(model.transform(X[block]), dtype=np.float32))
         done += len(block)
@@ -487,7 +527,8 @@ class _EpochReader:
     """A file object that reads the number of epochs from UMAP's progress bar, which tqdm writes to it."""
 
     def __init__(self, stages: Stages) -> None:
-        self._stages, self._begun = stages, False
+        self._stages = stages
+        self._begun = False
 
     def write(self, text: str) -> None:
         if numbers := re.fullmatch(r"(\d+)/(\d+)", text.strip()):
@@ -505,7 +546,9 @@ class _EpochReader:
 # 2021).
 
 # Numbers of iterations: with exaggeration, without it, and for placed rows.
-_EARLY, _REST, _PLACING = 250, 750, 250
+_EARLY = 250
+_REST = 750
+_PLACING = 250
 _REPORTED = 50  # number of iterations between two reports
 
 
@@ -514,7 +557,9 @@ class _Neighbours(NeighbourIndex):
 
     def __init__(self, X: np.ndarray, metric: str, k: int) -> None:
         super().__init__(X, metric)
-        self._X, self.n_samples, self.k = X, len(X), k
+        self._X = X
+        self.n_samples = len(X)
+        self.k = k
 
     def build(self) -> tuple[np.ndarray, np.ndarray]:
         rows, distances = self.query(self._X, self.k + 1)
@@ -564,7 +609,9 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
     affinities = PerplexityBasedNN(perplexity=perplexity, knn_index=index)
     stages.begin(EPOCHS)
     if spec.method == "tsne-gpu":
-        rows = unit_rows(first) if spec.metric == "cosine" else first
+        rows = first
+        if spec.metric == "cosine":
+            rows = unit_rows(first)
         drawing = _torch_tsne(rows, start + 0.01 * noise, perplexity, spec, stages)
         embedding = TSNEEmbedding(drawing, affinities)
     else:

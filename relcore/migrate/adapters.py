@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from importlib.resources import files
@@ -124,7 +124,10 @@ class Adapter(Estimator):
         need_finite(old.sum(axis=0), "old")
         queries, corpus = self._solve(unit_rows(new), unit_rows(old))
         self.query_steps_ = (Unit(), *queries, Unit())
-        self.corpus_steps_ = (Unit(), *corpus, Unit()) if corpus else (Unit(),)
+        if corpus:
+            self.corpus_steps_ = (Unit(), *corpus, Unit())
+        else:
+            self.corpus_steps_ = (Unit(),)
         self._sees(given, new.shape[1], apply_steps(self.query_steps_, new[:1]).shape[1])
         self.n_features_old_ = old.shape[1]
         return self
@@ -165,7 +168,8 @@ class InPlaceAdapter(Adapter):
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
         matrix = self._matrix(new, old)
-        start, end = new.mean(axis=0, dtype=np.float64), old.mean(axis=0, dtype=np.float64)
+        start = new.mean(axis=0, dtype=np.float64)
+        end = old.mean(axis=0, dtype=np.float64)
         # A fitted map shrinks rows towards the mean. Unless their length is restored, every query finds
         # documents near the mean. (Cranfield, ridge, 300 pairs: restoring it raises nDCG@10 from .276 to
         # .305.)
@@ -319,7 +323,10 @@ class Card(Reported):
         ]
         shown = [["score", "value", "95 %", "n"]]
         for one in self.scores:
-            interval = "" if None in (one.low, one.high) else band(one.low, one.high)
+            if None in (one.low, one.high):
+                interval = ""
+            else:
+                interval = band(one.low, one.high)
             shown.append([one.name, short(one.value), interval, "" if one.n is None else f"{one.n:,}"])
         origin = [*filter(None, (self.date, self.version and f"Relscope {self.version}", self.commit))]
         lines += [f"made {', '.join(origin)}"] * bool(origin)
@@ -382,7 +389,8 @@ class LoadedAdapter(Adapter):
 
     def __init__(self, card: Card, queries: Steps, corpus: Steps) -> None:
         self.card = card
-        self.query_steps_, self.corpus_steps_ = queries, corpus
+        self.query_steps_ = queries
+        self.corpus_steps_ = corpus
         self.n_features_old_ = card.old_width
         one = np.zeros((1, card.new_width), np.float32)
         self._sees(None, card.new_width, apply_steps(queries, one).shape[1])
@@ -452,9 +460,11 @@ def _steps(
         raise damaged_file(name, expected, quote(kinds[:6]) or "none")
     steps = []
     for place, kind in enumerate(kinds):
-        sizes, arrays = {"d": width}, {}
+        sizes = {"d": width}
+        arrays = {}
         for part in fields(_KINDS[kind]):
-            tensor, dims = f"{side}.{place}.{part.name}", _SHAPES[part.name]
+            tensor = f"{side}.{place}.{part.name}"
+            dims = _SHAPES[part.name]
             array = arrays[part.name] = tensors.pop(tensor, np.empty(()))
             if (
                 array.ndim != len(dims)
@@ -486,7 +496,8 @@ def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
     """
     with extra("onnx"):
         from onnx import TensorProto, checker, helper, numpy_helper
-    nodes, tensors = [], []
+    nodes = []
+    tensors = []
 
     def node(kind: str, *inputs: str | np.ndarray, **attributes: Any) -> str:
         names = []
@@ -497,7 +508,8 @@ def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
         nodes.append(helper.make_node(kind, names, [f"{kind}_{len(nodes)}"], **attributes))
         return nodes[-1].output[0]
 
-    is_query, card = side == "queries", adapter.card
+    is_query = side == "queries"
+    card = adapter.card
     rows = "rows"
     for step in adapter.query_steps_ if is_query else adapter.corpus_steps_:
         if isinstance(step, Unit):
@@ -517,7 +529,8 @@ def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
     return model.SerializeToString()
 
 
-SNIPPET, CASCADE = "apply.py", "cascade.py"
+SNIPPET = "apply.py"
+CASCADE = "cascade.py"
 GRAPHS = {"queries": "adapter.onnx", "corpus": "corpus.onnx"}
 
 
@@ -544,7 +557,8 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
         folder.parent.mkdir(parents=True, exist_ok=True)
     with new_folder(folder, last=FILE) as made:
         write_adapter(adapter, card, made / FILE)
-        written, loaded = [FILE, SNIPPET, CASCADE], load(made)
+        written = [FILE, SNIPPET, CASCADE]
+        loaded = load(made)
         for name in (SNIPPET, CASCADE):
             write(made / name, files("relcore.migrate").joinpath(name).read_bytes())
         for side, name in GRAPHS.items():
@@ -599,7 +613,8 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
             "index: expected vectors projected by this adapter, got projected=False; write the index again"
             " with relscope adapt ADAPTER OLD NEW.faiss --corpus, and pass projected=True"
         )
-    mapped, width = faiss.IndexPreTransform(index), index.d
+    mapped = faiss.IndexPreTransform(index)
+    width = index.d
     for step in reversed(adapter.query_steps_):
         transform = faiss.NormalizationTransform(width, 2.0)
         if isinstance(step, AffineStep):
@@ -650,16 +665,21 @@ def adapt(
         expected = "a target other than the source, got the same; choose another"
         raise SpaceError(f"{goal.text}: expected {expected}")
     with open_index(source) as index:
-        mapped, width = (lambda rows: rows), index.width
+        mapped: Callable[[np.ndarray], np.ndarray] = np.asarray
+        width = index.width
         if adapter is not None:
             need_width(adapter, side, index.width, index.name)
-            mapped = adapter.transform if side == "queries" else adapter.corpus
+            if side == "queries":
+                mapped = adapter.transform
+            else:
+                mapped = adapter.corpus
             width = mapped(np.ones((1, index.width), np.float32)).shape[1]
         target = Target(index.n, width, add)
         need_target(goal, target)
 
         def blocks() -> Iterator[StoredRows]:
-            done, hashes = 0, []
+            done = 0
+            hashes = []
             for rows in index.blocks(block):
                 finite = np.isfinite(rows.vectors).all(axis=1)
                 if not finite.all():
@@ -703,7 +723,12 @@ def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
     """Raise a SpaceError unless the adapter maps rows of this width. `side` tells the model of the rows:
     "queries" for the new model, "corpus" for the old one."""
     is_query = side == "queries"
-    model, expected = ("new", adapter.n_features_in_) if is_query else ("old", adapter.n_features_old_)
+    if is_query:
+        model = "new"
+        expected = adapter.n_features_in_
+    else:
+        model = "old"
+        expected = adapter.n_features_old_
     if width != expected:
         raise SpaceError(
             f"{name}: expected rows of the {model} model, of width {expected}, got {width}; name its vectors"

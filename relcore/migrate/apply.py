@@ -32,12 +32,16 @@ def adapter():
 
 
 def mapped(x, side):
-    (plan, tensors), x = adapter(), np.asarray(x, np.float32)
+    (plan, tensors) = adapter()
+    x = np.asarray(x, np.float32)
     for place, kind in enumerate(plan[side]):
         step = {
             name.split(".")[2]: one for name, one in tensors.items() if name.startswith(f"{side}.{place}.")
         }
-        x = unit(x) if kind == "unit" else x @ step["matrix"] + step["offset"]
+        if kind == "unit":
+            x = unit(x)
+        else:
+            x = x @ step["matrix"] + step["offset"]
     return x
 
 
@@ -68,7 +72,9 @@ def both(old_queries, new_queries, old_vectors):
     old = standardised(unit(old_queries), np.cov(unit(old_vectors).T, bias=True))
     new = standardised(queries(new_queries), np.cov(corpus(old_vectors).T, bias=True))
     new = np.float32(plan["card"]["weight"]) * new
-    return old + new if plan["corpus"] == ["unit"] else np.column_stack([old, new])
+    if plan["corpus"] == ["unit"]:
+        return old + new
+    return np.column_stack([old, new])
 
 
 def standardised(x, covariance):

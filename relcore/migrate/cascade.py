@@ -28,8 +28,11 @@ def ranked(old_query, new_query, search, vectors, k=10, n=None, lists=None, mapp
     import apply
 
     card = apply.adapter()[0]["card"]
-    n, lists = n or card["n_candidates"], lists or card["candidates"]
-    found = [list(search(unit(old_query), n))] if lists != "bridged" else []
+    n = n or card["n_candidates"]
+    lists = lists or card["candidates"]
+    found = []
+    if lists != "bridged":
+        found = [list(search(unit(old_query), n))]
     if lists != "old":
         found.append(list((mapped or search)(apply.queries(np.asarray(new_query)[None])[0], n)))
     ids = list(dict.fromkeys(one[row] for row in range(n) for one in found if row < len(one)))[:n]
@@ -44,7 +47,8 @@ def unit(x):
 
 class ListIndex:
     def __init__(self, ids, vectors):
-        self.ids, self.vectors = list(ids), unit(vectors)
+        self.ids = list(ids)
+        self.vectors = unit(vectors)
 
     def __call__(self, vector, n):
         return [self.ids[row] for row in np.argsort(-(self.vectors @ vector), kind="stable")[:n]]
@@ -52,8 +56,12 @@ class ListIndex:
 
 class Cache:
     def __init__(self, path, embed):
-        self.path, self.embed = Path(path), embed  # the .npy file that `save` writes: ids and vectors
-        stored = np.load(path) if self.path.exists() else ()
+        # the .npy file that `save` writes: ids and vectors
+        self.path = Path(path)
+        self.embed = embed
+        stored = ()
+        if self.path.exists():
+            stored = np.load(path)
         self.known = {str(one): vector for one, vector in stored}
 
     def __call__(self, ids):
@@ -62,5 +70,6 @@ class Cache:
         return np.array([self.known[one] for one in ids])
 
     def save(self):
-        width, longest = len(next(iter(self.known.values()))), max(map(len, self.known))
+        width = len(next(iter(self.known.values())))
+        longest = max(map(len, self.known))
         np.save(self.path, np.array([*self.known.items()], [("id", f"U{longest}"), ("vector", "f4", width)]))

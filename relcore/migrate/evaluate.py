@@ -62,7 +62,8 @@ def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
     trec_eval). `lists` (n_queries, ≥ k) are the row numbers that a search found, best first; −1 stands for
     none.
     """
-    discount, counts = 1 / np.log2(np.arange(2, k + 2)), np.diff(relevance.indptr)
+    discount = 1 / np.log2(np.arange(2, k + 2))
+    counts = np.diff(relevance.indptr)
     gains = _grades(lists[:, :k], relevance)
     reached = gains @ discount[: gains.shape[1]]
     query = np.repeat(np.arange(len(counts)), counts)
@@ -144,7 +145,9 @@ def relevance_of(
     if not relevance.nnz:
         unknown = [judgements[at] for at in np.flatnonzero(~known)]
         named = [item.row if item.query in set(queries) else item.query for item in unknown[:3]]
-        got = f"unknown ids, first {quote(named)}" if named else "no grade above 0"
+        got = "no grade above 0"
+        if named:
+            got = f"unknown ids, first {quote(named)}"
         raise SpaceError(f"judgements: expected relevant rows, with known ids of queries and rows, got {got}")
     unknown = {"queries": query < 0, "rows": (row < 0) & (query >= 0)}
     return relevance, {name: int(np.count_nonzero(flags)) for name, flags in unknown.items()}
@@ -158,14 +161,16 @@ def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
     labels = np.asarray(labels, dtype=object)
     lists = [np.flatnonzero((labels == labels[row]) & (labels[row] != "")) for row in queries]
     lists = [rows[rows != row] for rows, row in zip(lists, queries, strict=True)]
-    query, rows = np.repeat(np.arange(len(queries)), list(map(len, lists))), np.concatenate(lists)
+    query = np.repeat(np.arange(len(queries)), list(map(len, lists)))
+    rows = np.concatenate(lists)
     return relevance_matrix(query, rows, np.ones(len(rows)), len(queries), len(labels))
 
 
 def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> csr_array:
     """The relevance matrix in which the rows that a search found count as relevant. `lists` (m, k) has them
     for each query; −1 is ignored."""
-    query, row = np.repeat(np.arange(len(lists)), lists.shape[1]), lists.ravel()
+    query = np.repeat(np.arange(len(lists)), lists.shape[1])
+    row = lists.ravel()
     return relevance_matrix(query, row, row >= 0, len(lists), n_rows)
 
 
@@ -176,8 +181,11 @@ FEWEST = 25
 SHIFTS = range(-5, 6)
 _MOST_ROWS = 240
 _CLEAR = 3.1  # minimum standard errors above chance; unrelated pairs exceed them once in 1,000 times
-_MANY, _CLEARER = 50, 4.5  # from 50 rows on, a stricter limit than _CLEAR; true pairs on Cranfield exceed 9
-_REPEATED, _REPEATED_LESS = 0.05, 0.2
+# from 50 rows on, a stricter limit than _CLEAR; true pairs on Cranfield exceed 9
+_MANY = 50
+_CLEARER = 4.5
+_REPEATED = 0.05
+_REPEATED_LESS = 0.2
 _UNIT = 1e-2
 
 
@@ -237,14 +245,20 @@ def check_pairs(
     The test is repeated with row i + s of `old` in place of row i, for shifts s from −5 to 5. Raises a
     SpaceError, with the `names` of the two spaces, for fewer than 25 pairs.
     """
-    m, reach = len(new), max(SHIFTS)
+    m = len(new)
+    reach = max(SHIFTS)
     if m < FEWEST:
-        where = f" in {' and '.join(map(repr, names))}" if names else ""
+        where = ""
+        if names:
+            where = f" in {' and '.join(map(repr, names))}"
         raise SpaceError(
             f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}{where}; embed"
             " some more"
         )
-    shifts = SHIFTS if m >= FEWEST + 2 * reach else (0,)
+    if m >= FEWEST + 2 * reach:
+        shifts = SHIFTS
+    else:
+        shifts = (0,)
     ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # rows without a partner at some shift
     rows = smallest_keys(m, _MOST_ROWS, "pairing", random_state, ends if len(shifts) > 1 else None)
     n = len(rows)
@@ -253,7 +267,8 @@ def check_pairs(
     terms = [1 / np.arange(1, size + 1) for size in sizes]
     chance = float(np.mean([term.mean() for term in terms]))
     error = float(np.sqrt(sum(term.var() for term in terms)) / n)
-    ranks, tried = {}, {}
+    ranks = {}
+    tried = {}
     for shift in shifts:
         ranks[shift] = reciprocal = _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift]), odd)
         behind = float(((sizes - 1 / reciprocal) / (sizes - 1)).mean())
@@ -294,7 +309,12 @@ def length_cautions(corpus: np.ndarray, queries: np.ndarray, name: str) -> list[
     is_unit = [bool(np.abs(np.linalg.norm(X[:1000], axis=1) - 1).max() < _UNIT) for X in (corpus, queries)]
     if is_unit[0] == is_unit[1]:
         return []
-    some, others = ("rows", "queries") if is_unit[0] else ("queries", "rows")
+    if is_unit[0]:
+        some = "rows"
+        others = "queries"
+    else:
+        some = "queries"
+        others = "rows"
     return [
         f"The {name} model's {some} have length 1 and its {others} have not: they may have been prepared"
         " differently."
@@ -324,7 +344,8 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     fit. If `judged`, there are other queries, so no pair needs to be held out. Raises a SpaceError for too
     few pairs.
     """
-    n, least = len(paired), 0 if judged else FEWEST
+    n = len(paired)
+    least = 0 if judged else FEWEST
     if 0 < n_pairs < FEWEST or max(n_pairs, FEWEST) > n - least:
         wanted = f"{FEWEST} or more to fit on" + (f" and {least} held out" if least else "")
         raise SpaceError(
@@ -337,10 +358,12 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     n_held = max(least, int(n * TEST_FRACTION))
     if strategy == "random" or not n_pairs:
         n_fitted = min(n_pairs or (n if judged else n - n_held), MOST_FITTED)
-        fitted, held = order[:n_fitted], order[n_fitted:]
+        fitted = order[:n_fitted]
+        held = order[n_fitted:]
     else:
         n_held = min(n - n_pairs, n_held)
-        held, candidates = order[n - n_held :], np.sort(order[: n - n_held])
+        held = order[n - n_held :]
+        candidates = np.sort(order[: n - n_held])
         chosen = select_anchors(paired.source.take(candidates), n_pairs, strategy, random_state=random_state)
         fitted = paired.source.rows(chosen)
     held = held[known[held]]
@@ -385,7 +408,9 @@ def added_scores(
     new = np.reshape(np.float32(weight), (-1, 1)) * standardised(
         new, spread if shared else covariance(corpora[1])
     )
-    return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))
+    if shared:
+        return (old + new, corpora[0])
+    return (np.column_stack([old, new]), np.column_stack(corpora))
 
 
 # In order of cost, the cheapest option first.
@@ -483,7 +508,8 @@ class RetrievalTask:
 
     def chance(self, lists: np.ndarray, k: int = K, random_state: int = 0) -> float:
         """The chance level: the mean score if each query gets the list of another query, drawn at random."""
-        rng, queries = np.random.default_rng(random_state), len(lists)
+        rng = np.random.default_rng(random_state)
+        queries = len(lists)
         return float(np.mean([self.score(lists[derangement(queries, rng)], k) for _ in range(CHANCE_DRAWS)]))
 
     def search(
@@ -498,7 +524,10 @@ class RetrievalTask:
         return self.lists(self.sides(adapter), weight, k, options)
 
     def sides(self, adapter: Adapter) -> Sides:
-        corpus = adapter.corpus(self.old_corpus) if adapter.rewrites_corpus else self.old_corpus
+        if adapter.rewrites_corpus:
+            corpus = adapter.corpus(self.old_corpus)
+        else:
+            corpus = self.old_corpus
         bridged = adapter.transform(self.new_queries), corpus
         return Sides((self.old_queries, self.old_corpus), bridged, (self.new_queries, self.new_corpus))
 
@@ -517,7 +546,8 @@ class RetrievalTask:
         ("old", "bridged", "new" or "twice"), the queries, the corpus, and the number of rows to find.
         """
         find = find or (lambda _, queries, corpus, depth: search(queries, corpus, depth, self.own))
-        is_new, found = self.new_corpus is not None, {}
+        is_new = self.new_corpus is not None
+        found = {}
         cascaded = "cascade" in options and is_new
         for option, side in (("keep", "old"), ("bridge", "bridged")):
             if option in options or cascaded:
@@ -553,7 +583,9 @@ class RetrievalTask:
 
     def with_fewer_queries(self, most: int) -> RetrievalTask:
         q = len(self.old_queries)
-        return self if q <= most else self.take(np.linspace(0, q - 1, most).round().astype(int))
+        if q <= most:
+            return self
+        return self.take(np.linspace(0, q - 1, most).round().astype(int))
 
     def take(self, queries: np.ndarray) -> RetrievalTask:
         return replace(
@@ -583,7 +615,8 @@ class Bootstrap:
     """
 
     def __init__(self, n_queries: int, splits: int = 0, draws: int = 2000, random_state: int = 0) -> None:
-        n, rng = n_queries, np.random.default_rng(random_state)
+        n = n_queries
+        rng = np.random.default_rng(random_state)
         self._weights = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float32) / np.float32(n)
         # Student's t and the unbiased variance are used, because resamples of few queries vary too little.
         self._few = float(stdtrit(n - 1, 0.975) / ndtri(0.975) * np.sqrt(n / (n - 1)))
@@ -595,14 +628,16 @@ class Bootstrap:
         If all queries have the same score, the bootstrap interval would have no width. Then its width is that
         of the exact binomial interval for 0 successes in q trials.
         """
-        n, value = len(one.queries), float(one.queries.mean(dtype=np.float64))
+        n = len(one.queries)
+        value = float(one.queries.mean(dtype=np.float64))
         drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))
         if np.ndim(one.moved):
             drawn = drawn + self._normal @ one.moved
         low, high = value + np.quantile(drawn, [0.025, 0.975])
         if high - low < 1e-6:  # smaller differences are rounding errors of float32
             share = 1 - 0.025 ** (1 / n)
-            low, high = value - share * (value - least), value + share * (1 - value)
+            low = value - share * (value - least)
+            high = value + share * (1 - value)
         return Interval(value, float(max(low, least)), float(min(high, 1)))
 
     def difference(self, now: QueryScores, before: QueryScores) -> Interval:
@@ -670,9 +705,13 @@ def held_out_trial(
         got = f"{len(parts.held_out)} that repeat no fitted row; embed more rows"
         raise SpaceError(f"pairs: expected {FEWEST} or more held out, got {got}")
     held = np.sort(sample_rows(paired.ids, parts.held_out, random_state, MOST_TRIAL_ROWS))
-    old, new = unit_rows(paired.source.vectors[held]), unit_rows(paired.target.vectors[held])
+    old = unit_rows(paired.source.vectors[held])
+    new = unit_rows(paired.target.vectors[held])
     queries = np.sort(sample_rows(paired.ids[held], np.arange(len(held)), random_state, MOST_QUERIES))
-    labels = paired.source.labels if paired.source.labels is not None else paired.target.labels
+    if paired.source.labels is not None:
+        labels = paired.source.labels
+    else:
+        labels = paired.target.labels
     if relevance == "labels" and labels is not None:
         relevant = same_label(labels[held], queries)
         kept = np.flatnonzero(np.diff(relevant.indptr))
@@ -714,7 +753,8 @@ WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equally good weights, 
 # Standard errors that are subtracted from a mean gain, so that a gain by chance does not count. The smaller
 # number is for an adapter's gain over the usual one. The larger one is for a weight's gain over keeping the
 # old model, for adapters that rewrite the corpus, and for all adapters without judgements.
-_BY_CHANCE, _CAUTIOUS = 0.5, 2.0
+_BY_CHANCE = 0.5
+_CAUTIOUS = 2.0
 
 
 @dataclass(frozen=True)
@@ -756,30 +796,41 @@ def cross_fitted(
     five folds. Each is searched with the adapter and weight that are best for the other four folds, so that
     its score is not optimistic. Without judgements, the weight is 1. Choices are made on at most 10,000 rows.
     """
-    small, q = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state), len(trial.old_queries)
+    small = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state)
+    q = len(trial.old_queries)
     folds = np.random.default_rng(random_state).permutation(q) % FOLDS
-    names, weights = list(fits), np.array(WEIGHTS if trial.is_judged else WEIGHTS[:1])
+    names = list(fits)
+    weights = np.array(WEIGHTS if trial.is_judged else WEIGHTS[:1])
 
     def scored(name: str, option: str, weight: float = 1.0) -> np.ndarray:
         return small.score(small.search(fits[name], weight, k, (option,))[option], k)
 
-    bridges, keep = np.stack([scored(name, "bridge") for name in names]), scored(names[0], "keep")
+    bridges = np.stack([scored(name, "bridge") for name in names])
+    keep = scored(names[0], "keep")
     rewritten = np.array([fits[name].rewrites_corpus for name in names])
-    margin = _BY_CHANCE if trial.is_judged else _CAUTIOUS
+    margin = _CAUTIOUS
+    if trial.is_judged:
+        margin = _BY_CHANCE
 
     def adapter(queries: np.ndarray) -> int:
-        some, alone = bridges[:, queries], np.flatnonzero(~rewritten)
+        some = bridges[:, queries]
+        alone = np.flatnonzero(~rewritten)
         if not len(alone):
             return _best(some - some[0], margin)
-        usual = names.index(USUAL) if USUAL in names else alone[0]
+        if USUAL in names:
+            usual = names.index(USUAL)
+        else:
+            usual = alone[0]
         first = alone[_best(some[alone] - some[usual], margin)]
         others = np.r_[first, np.flatnonzero(rewritten)]
         return int(others[_best(some[others] - some[first], _CAUTIOUS)])
 
     best, best_of = _cross_validated_choice(adapter, folds)
-    found, weight_by = trial.search(fits[names[best]], 1.0, k), {}
+    found = trial.search(fits[names[best]], 1.0, k)
+    weight_by = {}
     for number in {best, *best_of}:
-        name, queries = names[number], np.flatnonzero(best_of == number)
+        name = names[number]
+        queries = np.flatnonzero(best_of == number)
         both = np.stack([scored(name, "twice", one) for one in weights])
         weight_by[number], weight_of = _cross_validated_choice(
             lambda some, gains=both - keep: _best(gains[:, some], _CAUTIOUS), folds
@@ -888,7 +939,8 @@ def curve_of(
     """
     if not sizes:
         return ()
-    trial, m = trial.with_fewer_rows(MOST_CURVE_ROWS, random_state), len(pairs.ids)
+    trial = trial.with_fewer_rows(MOST_CURVE_ROWS, random_state)
+    m = len(pairs.ids)
     sizes = [size for size in sizes if size < m] + [m]
     orders = [np.argsort(row_keys(pairs.ids, f"draw {draw}", random_state)) for draw in range(draws)]
     points = []
@@ -898,7 +950,10 @@ def curve_of(
         spread = np.sqrt(len(drawn) / max(len(drawn) - 1, 1))
         bootstrap = Bootstrap(len(trial.old_queries), len(drawn))
         for adapter in list(dict.fromkeys(adapters))[size == m :]:
-            options = ADAPTED if adapter == adapters[0] else ("bridge",)
+            if adapter == adapters[0]:
+                options = ADAPTED
+            else:
+                options = ("bridge",)
             found = [trial.search(known.fit(adapter), weight, k, options) for known in drawn]
             for option in found[0]:
                 values = np.stack([trial.score(lists[option], k) for lists in found])

@@ -217,22 +217,28 @@ def restore_threshold(
     """
     if not -1 <= threshold <= 1:
         raise SpaceError(f"threshold: expected a cosine, −1 … 1, got {threshold!r:.40}")
-    q, known = len(old), ~np.isnan(old)
+    q = len(old)
+    known = ~np.isnan(old)
     if q < 2 * FEWEST_QUERIES:
         raise SpaceError(
             f"thresholds: expected {2 * FEWEST_QUERIES} queries or more, got {q}; add pairs or queries"
         )
     order = np.argsort(row_keys([str(query) for query in range(q)], "thresholds", random_state))
-    fitting, judging = order[: q // 2], order[q // 2 :]
+    fitting = order[: q // 2]
+    judging = order[q // 2 :]
     score_map = ScoreMap.fit(*(scores[fitting][known[fitting]] for scores in (new, old)))
-    old, new, known = old[judging], new[judging], known[judging]
+    old = old[judging]
+    new = new[judging]
+    known = known[judging]
     mapped = score_map(new)
     # NaN is below every threshold, because a comparison with NaN is False.
     truth, before, after = (scores >= threshold for scores in (old, new, mapped))
     errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)
     permuted = [_wrong(truth, after[derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
-    old, new, restored = old[known], new[known], mapped[known]
+    old = old[known]
+    new = new[known]
+    restored = mapped[known]
     percentiles = np.linspace(0, 1, 101)
     return ThresholdOutcome(
         threshold=float(threshold),
@@ -257,7 +263,8 @@ def restore_threshold(
 
 
 def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
-    first, second = np.sort(first), np.sort(second)
+    first = np.sort(first)
+    second = np.sort(second)
     places = np.concatenate([first, second])
     shares = [np.searchsorted(scores, places, side="right") / len(scores) for scores in (first, second)]
     return float(np.abs(shares[0] - shares[1]).max())
@@ -268,7 +275,8 @@ def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
     error. The error is a ratio of two sums, which is linearised here so that a standard error can be computed
     from the contributions.
     """
-    wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
+    wrong = np.count_nonzero(truth != decided, axis=1)
+    either = np.count_nonzero(truth | decided, axis=1)
     if not either.any():
         return np.zeros(len(wrong))
     ratio = wrong.sum() / either.sum()
@@ -301,7 +309,8 @@ class ThresholdChange(
     system: str = setting("bridge", choices=SYSTEMS)
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n, m = min(len(spaces[1]), MOST_CURVE_ROWS), self.migration.n_pairs or len(spaces[1])
+        n = min(len(spaces[1]), MOST_CURVE_ROWS)
+        m = self.migration.n_pairs or len(spaces[1])
         low, high = sorted(space.dimension for space in spaces[:2])
         return 0.3 + 1e-7 * MOST_JUDGED * n + 1e-9 * min(m, MOST_CURVE_ROWS) * low * high
 
@@ -480,20 +489,23 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title=
     weight: float = 1.0
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n, d = min(len(spaces[0]), MOST_CURVE_ROWS), max(space.dimension for space in spaces)
+        n = min(len(spaces[0]), MOST_CURVE_ROWS)
+        d = max(space.dimension for space in spaces)
         return 1.0 + 4e-8 * n * d + 4e-9 * MOST_JUDGED * n * len(FORMS)
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> CheaperIndexes:
-        ground, k = self.migration.ground(spaces, checked=True), self.migration.k
+        ground = self.migration.ground(spaces, checked=True)
+        k = self.migration.k
         trial = ground.trial.with_fewer_queries(MOST_JUDGED)
         trial = trial.with_fewer_rows(MOST_CURVE_ROWS, self.migration.random_state)
         sides = trial.sides(ground.pairs.fit(self.adapter))
         full = {name: trial.score(rows, k) for name, rows in trial.lists(sides, self.weight, k).items()}
         if not trial.is_judged:
             full.pop("re-embed", None)  # without judgements, what it finds is relevant by definition
-        bootstrap, found = Bootstrap(len(trial.old_queries)), []
+        bootstrap = Bootstrap(len(trial.old_queries))
+        found = []
         for number, (form, encode) in enumerate(FORMS.items()):
             report(number, len(FORMS), FORM_TITLES[form])
             made = {id(corpus): encode(corpus) for _, corpus in sides if corpus is not None}
@@ -507,7 +519,10 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title=
                 change = bootstrap.difference(QueryScores(scores), QueryScores(before))
                 found.append(Compressed(option, form, float(scores.mean()), change, sizes[option]))
         found.sort(key=lambda one: list(full).index(one.option))
-        metric = f"nDCG@{k}" if trial.is_judged else f"new model's {k} neighbours"
+        if trial.is_judged:
+            metric = f"nDCG@{k}"
+        else:
+            metric = f"new model's {k} neighbours"
         return CheaperIndexes(tuple(found), metric, len(trial.old_queries), len(trial.rows))
 
 
@@ -592,7 +607,8 @@ class ThresholdScores(SpacesRecipe, figure="threshold-change"):
 def chart_of(result: MigrationResult) -> Lines:
     """The chart of score by number of pairs. An option without a measured learning curve has a horizontal
     line."""
-    measured, lines = [point.n_pairs for point in result.curve] or [result.n_pairs], []
+    measured = [point.n_pairs for point in result.curve] or [result.n_pairs]
+    lines = []
     level = sorted({min(measured), max(measured)})
     for option in result.options:
         points = [
@@ -615,8 +631,11 @@ def chart_of(result: MigrationResult) -> Lines:
 # Blind judging: for each query, a person sees the five rows of two options and says which are better. A
 # sequential test stops when the answers suffice.
 
-SHOWN, MOST, DEPTH = 5, 50, 10
-EARLY, LEVEL = 0.0045, 0.05
+SHOWN = 5
+MOST = 50
+DEPTH = 10
+EARLY = 0.0045
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -673,7 +692,8 @@ def questions(
     order, in 166.
     """
     order, sides = (row_keys(result.queries, f"{what} {option}", random_state) for what in ("judge", "side"))
-    lists, asked = [result.found[name][:, :DEPTH] for name in ("keep", option)], []
+    lists = [result.found[name][:, :DEPTH] for name in ("keep", option)]
+    asked = []
     for place in np.lexsort((order, average_overlap(*lists))):
         keep, other = (
             tuple(map(str, ids[rows[rows >= 0]])) for rows in (one[place, :SHOWN] for one in lists)
@@ -710,9 +730,13 @@ def with_answers(
             f" here, got {counted(len(answers.answers), 'answer')} about other rows; were other vectors or"
             " settings judged?"
         )
-    verdict, told = found.verdict(), result.verdict.sentence
+    verdict = found.verdict()
+    told = result.verdict.sentence
     # Keep the measured scores, but not the earlier verdict before them.
-    measured = told.partition(": ")[2] if result.relevance != NEIGHBOURS else told[told.index("Of the ") :]
+    if result.relevance != NEIGHBOURS:
+        measured = told.partition(": ")[2]
+    else:
+        measured = told[told.index("Of the ") :]
     sentence = f"{verdict.sentence} {measured[:1].upper()}{measured[1:]}"
     return replace(result, verdict=replace(verdict, sentence=sentence))
 
@@ -745,7 +769,9 @@ class Tally:
         if self.question:
             return Verdict("", False, f"Not decided yet: {told}; up to {self.n_left:,} more to answer.")
         if self.p <= LEVEL:
-            better = self.option if self.other > self.keep else "keep"
+            better = "keep"
+            if self.other > self.keep:
+                better = self.option
             return Verdict(better, True, f"{MOVES[better]}: {told}.")
         return Verdict("keep", False, f"No clear preference: {told}.")
 
@@ -756,7 +782,8 @@ def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
     An answer counts only if it was given for the same rows, and before the end of the test.
     """
     said = {(one.query, one.keep, one.other): one.preferred for one in answers.answers}
-    counts, waiting = Counter(keep=0, other=0, equal=0), []
+    counts = Counter(keep=0, other=0, equal=0)
+    waiting = []
     for question in asked:
         if (preferred := said.get((question.query, question.keep, question.other))) is None:
             waiting.append(question)
@@ -791,7 +818,9 @@ def sequential_test() -> tuple[SignTest, ...]:
     from scipy.special import bdtr  # `scipy.stats` has the same function, but its import takes long
 
     # `paths`: the probability of each count before the test ends.
-    paths, ended, found = np.ones(1), 0.0, []
+    paths = np.ones(1)
+    ended = 0.0
+    found = []
     for n in range(MOST + 1):
         counts = np.arange(n + 1)
         far = abs(2 * counts - n)

@@ -112,7 +112,8 @@ def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str
     for dearer in OPTIONS[1:]:
         if dearer in scores and bootstrap.difference(scores[dearer], scores[chosen]).low > 0:
             chosen = dearer
-    found, close = scores[chosen].queries, []
+    found = scores[chosen].queries
+    close = []
     for name, one in scores.items():
         if not np.array_equal(one.queries, found):
             gain = bootstrap.difference(one, scores[chosen])
@@ -142,7 +143,9 @@ def verdict_of(
     if relevance == NEIGHBOURS:
         finds = [f"{_FINDS[name]} {mean}" for name, mean in means.items() if name in _FINDS]
         told = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}{cost}; {on}."
-        why = FINDS_THE_SAME if float(scores["keep"].queries.mean()) >= SAME_ROWS else UNJUDGED
+        why = UNJUDGED
+        if float(scores["keep"].queries.mean()) >= SAME_ROWS:
+            why = FINDS_THE_SAME
         head, _, rest = why.partition(": ")
         return Verdict("", False, f"{why} {told}", f"{head}. {rest[:1].upper()}{rest[1:]}")
     small = not price and saves_nothing(n_candidates, n_corpus)
@@ -150,19 +153,22 @@ def verdict_of(
     option, close = decide(
         {name: one for name, one in scores.items() if name != "cascade" or not is_dear}, bootstrap
     )
-    keep, n_queries = scores["keep"], counted(len(scores["keep"].queries), "query", "queries")
+    keep = scores["keep"]
+    n_queries = counted(len(scores["keep"].queries), "query", "queries")
     gains = {name: bootstrap.difference(one, keep) for name, one in scores.items() if name != "keep"}
     changes = {
         name: f"{signed(gain.value)}, 95 %: {band(gain.low, gain.high)}" for name, gain in gains.items()
     }
     harms = "re-embed" in gains and gains["re-embed"].high < 0
-    quality, rivals = f"Search quality (nDCG@{k}, at most 1)", [_TOLD[name] for name in close]
+    quality = f"Search quality (nDCG@{k}, at most 1)"
+    rivals = [_TOLD[name] for name in close]
     if option != "keep":
         answer = MOVES[option] + ", do not re-embed" * harms
         lines = [f"{quality} rises from {means['keep']} to {means[option]} ({changes[option]})"]
     else:
         answer = f"{MOVES['keep']}, nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
-        answer = "Undecided, keep the old model for now" if close else answer
+        if close:
+            answer = "Undecided, keep the old model for now"
         lines = [f"{quality} is {means['keep']} with it"]
     told = answer
     if harms:
@@ -231,7 +237,9 @@ _WITH = {
 
 
 def _change(gain: Interval | None) -> str:
-    return f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–"
+    if gain:
+        return f"{signed(gain.value)} ({band(gain.low, gain.high)})"
+    return "–"
 
 
 @dataclass(frozen=True)
@@ -321,7 +329,9 @@ class MigrationResult(Reported):
 
     @property
     def metric(self) -> str:
-        return f"new model's {self.k} neighbours" if self.relevance == NEIGHBOURS else f"nDCG@{self.k}"
+        if self.relevance == NEIGHBOURS:
+            return f"new model's {self.k} neighbours"
+        return f"nDCG@{self.k}"
 
     def option(self, name: str) -> OptionScore | None:
         return next((score for score in self.options if score.option == name), None)
@@ -353,14 +363,21 @@ class MigrationResult(Reported):
     def cost_of(self, option: str) -> Cost:
         """The cost of an option. It includes embedding the pairs that the adapter is fitted on."""
         old, new, searched = (4 * width * self.n_corpus for width in self.widths)
-        mapped, pairs = searched if self.rewrites_corpus else 0, self.n_pairs
+        mapped = searched if self.rewrites_corpus else 0
+        pairs = self.n_pairs
         bridged = mapped or old  # bytes of the index that bridged queries search
         lists = self.candidate_lists
         if option == "cascade":
-            cached = self.price.need.rows if self.price else 0
+            cached = 0
+            if self.price:
+                cached = self.price.need.rows
             index = {"old": old, "bridged": bridged}.get(lists, old + mapped) + 4 * self.widths[1] * cached
-            each = self.price.next_query if self.price else float(self.n_candidates)
-            now, both = cached + pairs * (lists != "old"), 2 - (lists == "bridged")
+            if self.price:
+                each = self.price.next_query
+            else:
+                each = float(self.n_candidates)
+            now = cached + pairs * (lists != "old")
+            both = 2 - (lists == "bridged")
             is_rewritten = self.rewrites_corpus and lists != "old"
             return Cost(now, each, both, 1 + (lists == "both"), index, is_rewritten)
         return {
@@ -383,8 +400,12 @@ class MigrationResult(Reported):
         head = ["option", self.metric, "95 %", "vs keep", "rows to embed", *[rate.title] * priced]
         cells = [[*head, "models per query"]]
         for option in self.shown:
-            score, mark = self.option(option), RECOMMENDED * (option == self.verdict.option)
-            scored = [short(score.value), band(score.low, score.high)] if score else ["–", "–"]
+            score = self.option(option)
+            mark = RECOMMENDED * (option == self.verdict.option)
+            if score:
+                scored = [short(score.value), band(score.low, score.high)]
+            else:
+                scored = ["–", "–"]
             costs = [*self._embedding(option, rate)[: 1 + priced], f"{self.cost_of(option).models_per_query}"]
             cells.append([mark + TITLES[option], *scored, _change(score and score.to_keep), *costs])
         return cells
@@ -395,15 +416,18 @@ class MigrationResult(Reported):
         """
         cells = [["option", "chance", "vs re-embed", "searches per query", "index", "corpus rewritten"]]
         for option in self.shown:
-            score, cost = self.option(option), self.cost_of(option)
+            score = self.option(option)
+            cost = self.cost_of(option)
             scored = [short(score.chance) if score else "–", _change(score and score.to_reembed)]
             index = f"{cost.searches_per_query}", readable(cost.index_bytes), _SAID[cost.rewrites]
             cells.append([TITLES[option], *scored, *index])
         return cells
 
     def _embedding(self, option: str, rate: Rate) -> list[str]:
-        cost, unknown = self.cost_of(option), option == "cascade" and not self.price
-        rows, costs = f"{'all ' * (option == 're-embed')}{cost.rows_now:,}", rate.of(cost.rows_now)
+        cost = self.cost_of(option)
+        unknown = option == "cascade" and not self.price
+        rows = f"{'all ' * (option == 're-embed')}{cost.rows_now:,}"
+        costs = rate.of(cost.rows_now)
         up_to = "up to " * unknown
         if option == "cascade":
             rows += f", then {up_to}{cost.rows_per_query:,.0f} per query"
@@ -480,22 +504,28 @@ class MigrationResult(Reported):
         is recommended if it is clearly better than keeping the old model, and re-embedding is not clearly
         better than the cascade.
         """
-        cascade, chosen = self.option("cascade"), self.verdict.option
+        cascade = self.option("cascade")
+        chosen = self.verdict.option
         if cascade is None or not chosen or n_corpus == self.n_corpus:
             return chosen
         if chosen == "cascade":
-            return "" if saves_nothing(self.n_candidates, n_corpus) else chosen
+            if saves_nothing(self.n_candidates, n_corpus):
+                return ""
+            return chosen
         if chosen not in ("keep", "re-embed") or saves_nothing(self.n_candidates, n_corpus):
             return chosen
         beats = cascade.to_keep and cascade.to_keep.low > 0
         is_beaten = cascade.to_reembed and cascade.to_reembed.high < 0
-        return "cascade" if beats and not is_beaten else chosen
+        if beats and not is_beaten:
+            return "cascade"
+        return chosen
 
     def sentence_at(self, n_corpus: int) -> str:
         """The recommendation for a corpus of another size, in a few sentences; "" for the same size, and
         without a cascade.
         """
-        option, cascade = self.option_at(n_corpus), self.option("cascade")
+        option = self.option_at(n_corpus)
+        cascade = self.option("cascade")
         if n_corpus == self.n_corpus or cascade is None or not self.verdict.option:
             return ""
         if not option:
@@ -524,7 +554,9 @@ class MigrationResult(Reported):
     @property
     def rewriting_note(self) -> str:
         queries = "only queries are mapped; the corpus is not rewritten"
-        how = "the whole corpus is rewritten" if self.rewrites_corpus else queries
+        how = queries
+        if self.rewrites_corpus:
+            how = "the whole corpus is rewritten"
         return f"{ADAPTERS[self.adapter].title}: {how}."
 
     @property
@@ -587,12 +619,14 @@ class MigrationResult(Reported):
         """A table of the queries, sorted so that those for which `option` scores worst compared with `to`
         come first. Columns: query, the two scores, change.
         """
-        before, now = self.scores[to], self.scores[option]
+        before = self.scores[to]
+        now = self.scores[option]
         columns = {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}
         return pd.DataFrame(columns).sort_values("change", kind="stable").reset_index(drop=True)
 
 
-AUTO, NEIGHBOURS = "auto", "neighbours"
+AUTO = "auto"
+NEIGHBOURS = "neighbours"
 CHOSEN = ChainMap(ADAPTERS, {AUTO: "Automatic, by cross-validation"})
 RELEVANCE = {"labels": "Rows of its label", NEIGHBOURS: "Its neighbours by the new model"}
 _JUDGED_BY = {
@@ -642,7 +676,9 @@ def _log_of(spaces: Sequence[LatentSpace], random_state: int) -> tuple[np.ndarra
 def _price(log: tuple[np.ndarray, ...], adapter: Adapter, candidates: Candidates) -> Price:
     old, new, corpus = log
     depth = min(len(corpus), max(*DEPTHS, candidates.n))
-    mapped = adapter.corpus(corpus) if adapter.rewrites_corpus else corpus
+    mapped = corpus
+    if adapter.rewrites_corpus:
+        mapped = adapter.corpus(corpus)
     lists = search(old, corpus, depth), search(adapter.transform(new), mapped, depth)
     return price_of(*lists, len(corpus), candidates._replace(n=min(candidates.n, len(corpus))))
 
@@ -722,7 +758,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         widths = [space.dimension for space in spaces[:2]]
-        n, judged = len(spaces[1]), bool(self.judgements)
+        n = len(spaces[1])
+        judged = bool(self.judgements)
         m = min(self.n_pairs or (n if judged else round(n * (1 - TEST_FRACTION))), MOST_FITTED)
         curve = 1 + len(set(self.compared)), [size for size in self.sizes if size < m]
         fitted = m * (len(ADAPTERS) + PARTS + curve[0]) + self.draws * curve[0] * sum(curve[1])
@@ -741,11 +778,15 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         return self.answer(self.ground(spaces), report)
 
     def answer(self, ground: MigrationData, report: Progress = silent) -> MigrationResult:
-        pairs, trial, state = ground.pairs, ground.trial, self.random_state
+        pairs = ground.pairs
+        trial = ground.trial
+        state = self.random_state
         report(1, 10, "choosing an adapter and a weight")
         fits = {name: pairs.fit(name) for name in (ADAPTERS if self.adapter == AUTO else (self.adapter,))}
         choice = cross_fitted(trial, fits, self.k, state)
-        name, weight, found = choice.adapter, choice.weight, choice.found
+        name = choice.adapter
+        weight = choice.weight
+        found = choice.found
         report(4, 10, "drawing pairs again")
         moved = jackknife_deviations(trial, pairs, name, weight, self.k, state)
         # Without judgements, what re-embedding finds is relevant by definition, so its score tells nothing. A
@@ -756,13 +797,15 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
             for option, lists in found.items()
             if trial.is_judged or option not in own
         }
-        bootstrap, options = Bootstrap(len(ground.queries), PARTS), []
+        bootstrap = Bootstrap(len(ground.queries), PARTS)
+        options = []
         for option, sample in samples.items():
             gains = [
                 bootstrap.difference(sample, samples[other]) if other in samples and other != option else None
                 for other in ("keep", "re-embed")
             ]
-            mean, chance = bootstrap.mean(sample), trial.chance(found[option], self.k, state)
+            mean = bootstrap.mean(sample)
+            chance = trial.chance(found[option], self.k, state)
             options.append(OptionScore(option, mean.value, mean.low, mean.high, chance, *gains))
         curve = curve_of(
             trial,
@@ -775,11 +818,14 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
             random_state=state,
             report=lambda done, total, text: report(5 + 5 * done / total, 10, text),
         )
-        m, ends = len(pairs.ids), [one for one in options if one.option in moved and curve]
+        m = len(pairs.ids)
+        ends = [one for one in options if one.option in moved and curve]
         curve += tuple(CurvePoint(m, name, one.option, one.value, one.low, one.high, 1) for one in ends)
         counts = f"{counted(len(ground.queries), 'query', 'queries')}, {len(trial.rows):,} rows, {m:,} pairs"
         on = f"{counts}, {ADAPTERS[name].title}"
-        price = _price(ground.log, fits[name], trial.candidates) if ground.log else None
+        price = None
+        if ground.log:
+            price = _price(ground.log, fits[name], trial.candidates)
         verdict = verdict_of(
             samples,
             bootstrap,
@@ -822,8 +868,10 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         same errors as `run`. If `checked`, the test whether the pairs belong together is skipped.
         """
         old, new = spaces[:2]
-        paired, state = match(old, new), self.random_state
-        new_rows, old_rows = paired.target.vectors, paired.source.vectors
+        paired = match(old, new)
+        state = self.random_state
+        new_rows = paired.target.vectors
+        old_rows = paired.source.vectors
         if not checked:
             check_pairs(new_rows, old_rows, state, (old.name, new.name)).need()
         parts = parts_of(paired, self.n_pairs, self.strategy, bool(self.judgements), state)
@@ -834,18 +882,22 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         if paired.n_zero:
             cautions.append(f"{counted(paired.n_zero, 'pair')} with a zero vector {LEFT_OUT}.")
         pairs = Pairs(unit_rows(new_rows), unit_rows(old_rows), paired.ids).take(parts.fitted)
-        rows, ranks = old.index.get_indexer(pairs.ids), Candidates(self.candidates, self.n_candidates)
+        rows = old.index.get_indexer(pairs.ids)
+        ranks = Candidates(self.candidates, self.n_candidates)
         more = len(old), _log_of(spaces, state) if len(spaces) == 4 else None
         if self.judgements:
             trial, queries, unknown = judged_trial(spaces, self.judgements, state)
-            trial, told = replace(trial, candidates=ranks), (*unknown, *cautions)
+            trial = replace(trial, candidates=ranks)
+            told = (*unknown, *cautions)
             return MigrationData(pairs, rows, "judgements", trial, queries, trial.rows, told, *more)
         if parts.n_repeated:
             left = counted(parts.n_repeated, "row")
             cautions.append(f"{left} {LEFT_OUT} as queries: the adapter was fitted on equal rows.")
         trial = replace(held_out_trial(paired, parts, self.relevance, self.k, state), candidates=ranks)
-        held, relevance = paired.ids[trial.rows], "labels" if trial.is_judged else NEIGHBOURS
-        queries, places = tuple(held[trial.own]), old.index.get_indexer(held)
+        held = paired.ids[trial.rows]
+        relevance = "labels" if trial.is_judged else NEIGHBOURS
+        queries = tuple(held[trial.own])
+        places = old.index.get_indexer(held)
         return MigrationData(pairs, rows, relevance, trial, queries, places, tuple(cautions), *more)
 
 
@@ -858,7 +910,8 @@ def export_result(
         CardScore(f"{result.metric}, {TITLES[row.option]}", row.value, row.low, row.high, len(result.queries))
         for row in result.options
     ]
-    adapter, models = result.fitted(*rows), {"new_model": new.name, "old_model": old.name}
+    adapter = result.fitted(*rows)
+    models = {"new_model": new.name, "old_model": old.name}
     card = card_of(adapter, *rows, method=result.adapter, scores=scores, commit=commit, **models)
     ranks = {"candidates": result.candidate_lists, "n_candidates": result.n_candidates}
     return export(adapter, replace(card, **ranks, weight=result.weight), folder)
@@ -868,7 +921,8 @@ def export_result(
 
 GROUP = "migration-example"
 DATASET = EXAMPLES["sentences"].dataset
-OLD, NEW = OnnxText(), MiniLM()
+OLD = OnnxText()
+NEW = MiniLM()
 TASK = Migration(n_pairs=300)
 
 
@@ -920,9 +974,13 @@ def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSp
     ['encoding', 'encoding']
     """
 
-    group = finished.groups.get(GROUP) if finished else None
+    group = None
+    if finished:
+        group = finished.groups.get(GROUP)
     news = [spec for spec in example_spaces("sentences", finished)[0] if spec.encoder == NEW]
-    summary = finished.summary(group.files[0]) if group and group.files else None
+    summary = None
+    if group and group.files:
+        summary = finished.summary(group.files[0])
     if summary is None or not news:
         return None
     return stored_encoding_spec(summary), news[0]

@@ -68,7 +68,8 @@ class Price:
         head."""
         shown = [["candidates per query", "rows to embed", "of the corpus", "another log as long, 95 %"]]
         for need in sorted((self.need, *self.others), key=lambda one: one.n_candidates):
-            ends, share = f"{need.low:,.0f} to {need.high:,.0f}", percent(need.rows / self.n_rows)
+            ends = f"{need.low:,.0f} to {need.high:,.0f}"
+            share = percent(need.rows / self.n_rows)
             shown.append([f"{need.n_candidates:,}", f"{need.rows:,}", share, ends])
         return shown
 
@@ -113,7 +114,8 @@ def expected_rows(counts: np.ndarray, q: int, sizes: Sequence[int]) -> np.ndarra
     `counts` (r,) has the number of queries that find each row, cᵣ.
     """
     values, times = np.unique(counts[counts > 0], return_counts=True)
-    m, c = np.asarray(sizes, dtype=float)[:, None], values[None].astype(float)
+    m = np.asarray(sizes, dtype=float)[:, None]
+    c = values[None].astype(float)
 
     def log_binomial(n: np.ndarray | float, of: np.ndarray) -> np.ndarray:
         return gammaln(n + 1) - gammaln(of + 1) - gammaln(np.maximum(n - of, 0) + 1)

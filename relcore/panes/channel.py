@@ -9,7 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 MOVE, PROBE, SCORE, SLIDE = range(4)
-_LEAST, _MOST_EXTRA = 6, 4096  # minimum number of values in a request; maximum number of further rows
+# minimum number of values in a request; maximum number of further rows
+_LEAST = 6
+_MOST_EXTRA = 4096
 
 
 def read_request(message: bytes, n: int) -> np.ndarray | None:
@@ -22,7 +24,9 @@ def read_request(message: bytes, n: int) -> np.ndarray | None:
     request = np.frombuffer(message, "<i4")
     places = request[[2, 3, *range(_LEAST, len(request))]]
     known = MOVE <= request[1] <= SCORE and 0 <= request[5] <= n and request[4] >= -1
-    return request if known and (places >= 0).all() and (places < n).all() else None
+    if known and (places >= 0).all() and (places < n).all():
+        return request
+    return None
 
 
 def maps_answer(

@@ -40,7 +40,8 @@ POSITION_STEPS = 65_535  # steps of an axis; even at a zoom of 100, rounding mov
 def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any]:
     """What the browser needs to know about a colouring: its classes with their colours. For a colour scale,
     the parts of the bar are the classes."""
-    scale, n = coloring.scale, len(coloring.categories)
+    scale = coloring.scale
+    n = len(coloring.categories)
     n_named = int(np.count_nonzero(np.asarray(coloring.categories) >= 0))
     return {
         "title": coloring.title,
@@ -85,7 +86,8 @@ def packed_positions(coordinates: np.ndarray) -> bytes:
 def quantise(coordinates: np.ndarray) -> np.ndarray:
     """The coordinates as steps along the range of each axis, (n, 2) uint16, 0 to 65,535. If all coordinates
     of an axis are equal, they are set to the middle."""
-    low, high = coordinates.min(axis=0).astype(np.float64), coordinates.max(axis=0).astype(np.float64)
+    low = coordinates.min(axis=0).astype(np.float64)
+    high = coordinates.max(axis=0).astype(np.float64)
     extent = np.where(high > low, high - low, 1.0)
     shares = np.where(high > low, (coordinates - low) / extent, 0.5)
     return np.rint(shares * POSITION_STEPS).astype("<u2")
@@ -136,7 +138,8 @@ class Payload:
 
     def having(self, arrays: Mapping[str, bytes], digests: Mapping[str, str] = {}) -> Payload:
         """The payload with these arrays added. Digests that are not in `digests` are computed."""
-        layout, start = dict(self.header.get("arrays", {})), sum(map(_padded_size, self.arrays.values()))
+        layout = dict(self.header.get("arrays", {}))
+        start = sum(map(_padded_size, self.arrays.values()))
         for name, content in arrays.items():
             layout[name] = [start, len(content), digests.get(name) or _with_digest(content)[1]]
             start += _padded_size(content)
@@ -146,7 +149,8 @@ class Payload:
         """The payload without the arrays in `elsewhere`, except those in `carried`. The browser loads them
         from the given addresses."""
         kept = {n: a for n, a in self.arrays.items() if n not in elsewhere or n in carried}
-        layout, start = {}, 0
+        layout = {}
+        start = 0
         for name, (_, size, digest) in self.header["arrays"].items():
             layout[name] = [start, size, digest]
             start += _padded_size(kept.get(name, b""))
@@ -245,7 +249,8 @@ def _arrays_of(
     scene: Scene, version: str, selected: Sequence[int] | None, sheet: Sheet | None
 ) -> tuple[dict[str, bytes], dict[str, str]]:
     """The arrays of a scene as bytes, and the digests that are already known."""
-    arrays, digests = {}, {"ids": version}
+    arrays = {}
+    digests = {"ids": version}
     for i, pane in enumerate(scene.panes):
         if bad := int((~np.isfinite(pane.coordinates).all(axis=1)).sum()):
             raise ValueError(
@@ -340,7 +345,8 @@ def read_events(
     for message in sorted(messages, key=lambda message: message["serial"]):
         if message["serial"] <= answered:
             continue
-        answered, kind = message["serial"], message["kind"]
+        answered = message["serial"]
+        kind = message["kind"]
         if kind in _LOOKS:
             events.append(PaneEvent(kind, **{kind: _LOOKS[kind](message)}))
         elif kind in ("facets", "spread"):
@@ -356,7 +362,8 @@ def read_events(
 
 
 def _star_look(message: dict[str, Any]) -> StarLook:
-    size, opacity = np.clip(message["size"], *SIZES), np.clip(message["opacity"], *OPACITIES)
+    size = np.clip(message["size"], *SIZES)
+    opacity = np.clip(message["opacity"], *OPACITIES)
     return StarLook(float(size), float(opacity), bool(message["shown"]))
 
 

@@ -129,7 +129,8 @@ class PanesWidget(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         # A saved notebook shows this text where widgets are not available. anywidget cuts it at 110 letters.
-        rows, anchors = len(self._scene), len(self._scene.anchors)
+        rows = len(self._scene)
+        anchors = len(self._scene.anchors)
         return f"PanesWidget of {rows:,} rows and {anchors:,} anchors. Run this cell again to draw it."
 
     def _repr_mimebundle_(self, **look: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -148,7 +149,8 @@ class PanesWidget(anywidget.AnyWidget):
         # Draw before any change, so that the widget stays as it was if anchors cannot be drawn.
         if proposal.value != self._drawn_for:
             scene, self._drawn_rows = encodable(self._draw(proposal.value))
-            self._scene, self._drawn_for = _looking_like(self._scene, scene), proposal.value
+            self._scene = _looking_like(self._scene, scene)
+            self._drawn_for = proposal.value
         return proposal.value
 
     @traitlets.validate("selection")
@@ -181,7 +183,8 @@ class PanesWidget(anywidget.AnyWidget):
 
     @traitlets.observe("_events")
     def _receive(self, change: Any) -> None:
-        version, n = ids_digest(self._scene), len(self._scene)
+        version = ids_digest(self._scene)
+        n = len(self._scene)
         events, self._answered = read_events(change.new, version, n, self._answered)
         with self.hold_sync():  # sends a single message, whatever changes the event causes
             for event in events:
@@ -199,7 +202,8 @@ class PanesWidget(anywidget.AnyWidget):
 
     def _anchor(self, event: PaneEvent) -> None:
         if event.kind == "spread":
-            self.anchors = tuple(self._live.spread()) if self._live else self.anchors
+            if self._live:
+                self.anchors = tuple(self._live.spread())
             return
         before, now = self._index[self._drawn_rows[event.rows]]
         moved = tuple(now if one == before else one for one in self.anchors)
@@ -219,7 +223,8 @@ class PanesWidget(anywidget.AnyWidget):
 
     def _payload(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         selected = np.flatnonzero(np.isin(self._drawn_rows, np.array(self.selected_rows, dtype=np.int64)))
-        columns, live = hover_columns(self._scene), self._live and self._live.header(self._drawn_for)
+        columns = hover_columns(self._scene)
+        live = self._live and self._live.header(self._drawn_for)
         live = live and {**live, "name": self._live_name}
         payload = payload_of(
             self._scene,

@@ -47,9 +47,16 @@ from relcore.runs.store import Progress, Store, silent
 from relcore.spaces.space import LatentSpace, MatrixLike, RowNumbers, as_space, ids_of, row_hashes, shared_ids
 from relcore.spaces.split import derangement
 
-FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # minimum number of rows for two parts; for a trusted sample
-_DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # limits of three checks in `_unfit`
-_UNIT, _ON_GRID, _MOST_STEPS = 1e-6, 0.02, 256
+# minimum number of rows for two parts; for a trusted sample
+FEWEST_ROWS = 500
+TRUSTED_ROWS = 100
+# limits of three checks in `_unfit`
+_DENSE = 0.5
+_ORDERED = 0.8
+_PER_DIMENSION = 2
+_UNIT = 1e-6
+_ON_GRID = 0.02
+_MOST_STEPS = 256
 _PADDED = 8  # minimum number of final zeros; in int8 rows, fewer may be chance
 _SHOWN = 10  # maximum number of rows in a report
 _HEADS = {
@@ -135,10 +142,14 @@ class Checked(Reported):
     def verdict(self) -> str:
         """One of `VERDICTS`."""
         if self.slope_high is not None and self.slope_high < SUSPECTED:
-            return "two models" if self.slope_high < MIXED else "suspicious"
+            if self.slope_high < MIXED:
+                return "two models"
+            return "suspicious"
         if self.change is not None and self.change.kind not in UNCHANGED:
             return "changed"
-        return "marks" if self.partial_marks else "nothing found"
+        if self.partial_marks:
+            return "marks"
+        return "nothing found"
 
     @property
     def partial_marks(self) -> dict[str, np.ndarray]:
@@ -153,7 +164,9 @@ class Checked(Reported):
         the verdict is that there are or may be two models. Otherwise it is `unlike`, which is empty without
         trusted rows.
         """
-        return self.log_ratio if self.verdict in ("two models", "suspicious") else self.unlike
+        if self.verdict in ("two models", "suspicious"):
+            return self.log_ratio
+        return self.unlike
 
     @property
     def suspected_rows(self) -> np.ndarray:
@@ -163,7 +176,10 @@ class Checked(Reported):
         """
         if not len(self.ranks):
             return np.isin(np.arange(self.n), [row for rows in self.partial_marks.values() for row in rows])
-        most = self.count if self.verdict in ("two models", "suspicious") else self.n // 10
+        if self.verdict in ("two models", "suspicious"):
+            most = self.count
+        else:
+            most = self.n // 10
         return np.isin(np.arange(self.n), np.argsort(-self.ranks, kind="stable")[:most])
 
     @property
@@ -171,7 +187,9 @@ class Checked(Reported):
         """A phrase that says what the `suspected_rows` have in common."""
         if self.verdict in ("two models", "suspicious"):
             return "likelier of another model"
-        return "the tenth least like the trusted rows" if len(self.unlike) else "stored in another way"
+        if len(self.unlike):
+            return "the tenth least like the trusted rows"
+        return "stored in another way"
 
     @property
     def headline(self) -> str:
@@ -205,16 +223,22 @@ class Checked(Reported):
                 table[name] = values
         for name, rows in self.partial_marks.items():
             table[name] = np.isin(np.arange(self.n), rows)
-        order = np.argsort(-self.ranks, kind="stable") if len(self.ranks) else np.arange(self.n)
+        if len(self.ranks):
+            order = np.argsort(-self.ranks, kind="stable")
+        else:
+            order = np.arange(self.n)
         return table.iloc[order].reset_index(drop=True)
 
     def report(self, ids: Sequence[str] | None = None, **figures: Any) -> Report:
-        ids = RowNumbers(self.n) if ids is None else ids
+        if ids is None:
+            ids = RowNumbers(self.n)
         marks = [
             {"mark": name, "rows": len(rows), "of": self.n, "what": MARKS[name]}
             for name, rows in self.marks.items()
         ]
-        tables = [Table.of("marks", marks)] if marks else []
+        tables = []
+        if marks:
+            tables = [Table.of("marks", marks)]
         if len(self.ranks):
             first = self.rows(ids).head(_SHOWN)
             cells = [
@@ -275,10 +299,12 @@ def check(
     ('two models', True)
     """
     space = as_space(space)
-    X, (n, width) = space.vectors, space.vectors.shape
+    X = space.vectors
+    (n, width) = space.vectors.shape
     if n < 2:
         raise SpaceError(f"check: expected two rows or more, got {n}; load the whole collection")
-    change, unlike = None, np.empty(0, np.float32)
+    change = None
+    unlike = np.empty(0, np.float32)
     if isinstance(trusted, Passport):
         by_order = isinstance(ids_of(space), RowNumbers) and n == len(trusted.ids)
         if by_order or len(shared_ids((trusted.space, space))) >= FEWEST:
@@ -287,12 +313,19 @@ def check(
         unlike = axes.energy(X)
     marks = marks_of(X)
     unfit = _unfit(X, n - sum(len(marks.get(name, ())) for name in ("repeated", "constant")))
-    slope, ratio, fitted = None, np.empty(0, np.float32), min(n, FITTED)
+    slope = None
+    ratio = np.empty(0, np.float32)
+    fitted = min(n, FITTED)
     if not unfit:
         slope, ratio, fitted, uneven = parts_of(X, random_state, unlike if len(unlike) else None)
         if not uneven:
-            slope, ratio, unfit = None, np.empty(0, np.float32), _ALIKE
-    larger = X[np.flatnonzero(ratio <= 0)[:FITTED]] if len(ratio) else X[:FITTED]
+            slope = None
+            ratio = np.empty(0, np.float32)
+            unfit = _ALIKE
+    if len(ratio):
+        larger = X[np.flatnonzero(ratio <= 0)[:FITTED]]
+    else:
+        larger = X[:FITTED]
     return Checked(
         n,
         width,
@@ -317,7 +350,10 @@ def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortA
     """
     if isinstance(trusted, Passport) and (axes := trusted.fingerprint) and len(axes.axes) == width:
         return axes
-    sample = trusted.space if isinstance(trusted, Passport) else as_space(trusted, "trusted")
+    if isinstance(trusted, Passport):
+        sample = trusted.space
+    else:
+        sample = as_space(trusted, "trusted")
     if sample.dimension == width and len(sample) >= TRUSTED_ROWS:
         return ShortAxes.of(np.asarray(sample.vectors))
     if not needed:
@@ -330,7 +366,8 @@ def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortA
 
 def _unfit(X: Rows, distinct: int) -> str:
     """The reason why two parts of these rows cannot be compared; "" if they can."""
-    (n, d), least = X.shape, max(FEWEST_ROWS, _PER_DIMENSION * X.shape[1])
+    (n, d) = X.shape
+    least = max(FEWEST_ROWS, _PER_DIMENSION * X.shape[1])
     if distinct < least:
         return (
             f"Parts were not compared: {least:,} distinct rows of this width are needed, and there are"
@@ -356,7 +393,8 @@ def marks_of(X: Rows) -> dict[str, np.ndarray]:
     for block in row_blocks(len(X)):
         rows = np.asarray(X[block], np.float32)
         half, brain = held_by(rows).values()
-        constant, grid = (rows == rows[:, :1]).all(axis=1), _on_steps(rows)
+        constant = (rows == rows[:, :1]).all(axis=1)
+        grid = _on_steps(rows)
         length = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1))
         used.append(rows.shape[1] - (rows[:, ::-1] != 0).argmax(axis=1))
         here = {"constant": constant, "grid": grid & ~constant, "unit length": np.abs(length - 1) <= _UNIT}
@@ -385,7 +423,8 @@ def _on_steps(rows: np.ndarray) -> np.ndarray:
     return on_grid
 
 
-FAR, MARGIN = 2.5, 0.7
+FAR = 2.5
+MARGIN = 0.7
 
 
 def name_of(X: Rows, known: Sequence[Passport]) -> str:
@@ -405,7 +444,9 @@ def name_of(X: Rows, known: Sequence[Passport]) -> str:
     if not far:
         return ""
     best, *others = sorted(far, key=far.__getitem__)
-    return best if far[best] < FAR and all(far[other] - far[best] >= MARGIN for other in others) else ""
+    if far[best] < FAR and all(far[other] - far[best] >= MARGIN for other in others):
+        return best
+    return ""
 
 
 @dataclass(frozen=True)
@@ -503,13 +544,21 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
     """
     ids, X, Y = paired_anchors(passport, new)
     change = passport.check(new)
-    X, Y = (X, Y) if change.cosine is None else common_dimensions(X, Y)
-    n, other = len(ids), derangement(len(ids), np.random.default_rng(0))
-    U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)
-    old, now, lines = U @ U.T, V @ V.T, []
+    if change.cosine is not None:
+        X, Y = common_dimensions(X, Y)
+    n = len(ids)
+    other = derangement(len(ids), np.random.default_rng(0))
+    U = unit_rows(X).astype(np.float64)
+    V = unit_rows(Y).astype(np.float64)
+    old = U @ U.T
+    now = V @ V.T
+    lines = []
     for name, rows in (("the same anchor", np.arange(n)), ("another anchor: chance", other)):
         moved = now[np.ix_(rows, rows)]
-        x = np.vecdot(U, V[rows]) if X.shape[1] == Y.shape[1] else np.abs(old - moved).max(axis=1)
+        if X.shape[1] == Y.shape[1]:
+            x = np.vecdot(U, V[rows])
+        else:
+            x = np.abs(old - moved).max(axis=1)
         y = [correlation(np.delete(old[row], row), np.delete(moved[row], row)) for row in range(n)]
         labels = [
             f"{item:.80}" if rows[row] == row else f"{item:.40} / {ids[rows[row]]:.40}"
@@ -582,7 +631,8 @@ def map_to_space(
         Fewer than 10 pairs. Without pairs: fewer than 1,000 rows in X or in Y; rows that cannot be linked.
     """
     means = mean_row(X), mean_row(Y)
-    first, second = unit_rows(X, means[0]), unit_rows(Y, means[1])
+    first = unit_rows(X, means[0])
+    second = unit_rows(Y, means[1])
     again = "embed the smaller part again with the model of the larger part, or give pairs"
     if pairs is not None:
         if pairs.shape[1] < PAIRED:
@@ -621,23 +671,28 @@ def repair(
         A collection with a single part; ids of `again` that are not in the smaller part; errors of
         `map_to_space`.
     """
-    X, small = np.array(space.vectors), checked.suspected_rows
+    X = np.array(space.vectors)
+    small = checked.suspected_rows
     if checked.verdict not in ("two models", "suspicious"):
         raise SpaceError("repair: expected two parts, got one; without them there is nothing to map")
-    rows, rest = np.flatnonzero(small), np.flatnonzero(~small)
+    rows = np.flatnonzero(small)
+    rest = np.flatnonzero(~small)
     if again is None:
         X[rows] = map_to_space(X[rows], X[rest], None, random_state)
         told = f"Mapped {counted(len(rows), 'row')} without a pair. Embed some again to test the map."
     else:
         shared = [one for one in again.ids if one in space.index and small[space.index.get_loc(one)]]
-        own, other = space.rows(shared), np.asarray(again.vectors[again.rows(shared)])
-        places, tested = np.searchsorted(rows, own), np.arange(len(own)) % 3 == 0
+        own = space.rows(shared)
+        other = np.asarray(again.vectors[again.rows(shared)])
+        places = np.searchsorted(rows, own)
+        tested = np.arange(len(own)) % 3 == 0
 
         def fit(some: np.ndarray) -> np.ndarray:
             pairs = np.stack([places[some], len(rest) + np.arange(len(some))])
             return map_to_space(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
 
-        queries, hits = unit_rows(other[tested]), []
+        queries = unit_rows(other[tested])
+        hits = []
         for side in (X[rows], fit(np.flatnonzero(~tested))):  # before and after the repair
             lists = nearest(queries, unit_rows(np.r_[side, X[rest]]), 10, unit=False).rows
             hits.append(percent(float((lists == places[tested][:, None]).any(axis=1).mean())))

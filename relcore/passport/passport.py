@@ -50,12 +50,19 @@ if TYPE_CHECKING:
 # The rows are shuffled once. Each sample of a part, and the first half of a part, consists of its first
 # rows in this order. So equal parts have equal slopes, however they were found.
 
-MIXED, SUSPECTED = 0.25, 0.3  # limits of `Slope.high`, as measured in benchmarks/check_rates.md
+# limits of `Slope.high`, as measured in benchmarks/check_rates.md
+MIXED = 0.25
+SUSPECTED = 0.3
 LEAST = 20  # minimum number of rows of a part, for reliable variances
 FITTED = 20_000  # maximum number of rows of a fit
-_STARTED, _FROM = 5000, 4000  # maximum number of rows for the choice of starts, and for a Gaussian
+# maximum number of rows for the choice of starts, and for a Gaussian
+_STARTED = 5000
+_FROM = 4000
 _LONG = 30  # number of the longest axes, by which rows are grouped
-_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # numbers of halvings, of starts kept per kind, of steps per start
+# numbers of halvings, of starts kept per kind, of steps per start
+_GROUPINGS = 3
+_KEPT = 3
+_STEPS = 12
 _SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # shares of the rows that a start puts into one part
 _SETTLED = 1e-3  # share of the rows that change their part; below it, a search ends
 _SHORTEST = 0.01  # minimum variance of an axis, as a share of the median variance; unused dimensions have 0
@@ -112,7 +119,9 @@ class ShortAxes(NamedTuple):
         moments = [units.T @ units / len(units) for units in map(unit_rows, map(np.asarray, samples))]
         values, axes = Engine().eigh(np.mean(moments, axis=0))
         count = min(most or len(values), len(values) // 2)
-        floor = _SHRUNK * values.mean() if sum(map(len, samples)) < _MANY * len(values) else 1e-9
+        floor = 1e-9
+        if sum(map(len, samples)) < _MANY * len(values):
+            floor = _SHRUNK * values.mean()
         return cls(axes[:, :count].astype(np.float32), np.maximum(values[:count], floor).astype(np.float32))
 
     def energy(self, X: Rows) -> np.ndarray:
@@ -138,7 +147,8 @@ class _Gaussian(NamedTuple):
         the identity.
         """
         X = X[:_FROM]
-        (n, d), (mean, covariance) = X.shape, _covariance(X)
+        (n, d) = X.shape
+        (mean, covariance) = _covariance(X)
         shrinking = max(0.02, d / (d + 2 * n))
         covariance = (1 - shrinking) * covariance
         covariance[np.diag_indices(d)] += shrinking * np.trace(covariance) / d / (1 - shrinking) + 1e-9
@@ -184,7 +194,9 @@ def shared_axes(A: np.ndarray, B: np.ndarray) -> Slope:
     _, axes = Engine().eigh(_covariance(A[:half])[1])
     variances = [Engine().map_rows(rows, axes).var(axis=0, dtype=np.float64) for rows in (A[half:], B)]
     a, b = (np.log(np.maximum(one, max(_SHORTEST * np.median(one), 1e-12))) for one in variances)
-    x, y, k = a - a.mean(), b - b.mean(), len(a)
+    x = a - a.mean()
+    y = b - b.mean()
+    k = len(a)
     slope = float(x @ y / max(x @ x, 1e-12))
     error = float(np.sqrt(np.square(y - slope * x).sum() / max(1, k - 2) / max(x @ x, 1e-12)))
     return Slope(slope, slope + 1.96 * error, k)
@@ -195,10 +207,13 @@ def between(X: np.ndarray, second: np.ndarray) -> Slope:
     smaller part has enough rows, the slope by its axes is computed as well, and the higher slope is returned.
     `second` (n,) is True for rows of the second part.
     """
-    A, B = X[~second], X[second]
+    A = X[~second]
+    B = X[second]
     A, B = (A, B) if len(A) >= len(B) else (B, A)
     slope = shared_axes(A, B)
-    return max(slope, shared_axes(B, A)) if len(B) >= 2 * X.shape[1] else slope
+    if len(B) >= 2 * X.shape[1]:
+        return max(slope, shared_axes(B, A))
+    return slope
 
 
 def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -> TwoParts:
@@ -229,8 +244,12 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     for block in row_blocks(n):
         sides = halves(X[block])
         ratio[block] = sum(model(side) for model, side in zip(models, sides, strict=True))
-    larger = odd[second] if 2 * np.count_nonzero(second) > len(second) else odd[~second]
-    ratio = ratio if np.mean(ratio > 0) <= 0.5 else -ratio
+    if 2 * np.count_nonzero(second) > len(second):
+        larger = odd[second]
+    else:
+        larger = odd[~second]
+    if not (np.mean(ratio > 0) <= 0.5):
+        ratio = -ratio
     return TwoParts(best, ratio, len(some), _are_uneven(larger))
 
 
@@ -244,7 +263,8 @@ def _are_uneven(X: np.ndarray) -> bool:
     axes = Engine().eigh(_covariance(first)[1])[1][:, : X.shape[1] // 2]
     squares = np.square(Engine().map_rows(rest - rest.mean(axis=0), axes), dtype=np.float64)
     means = np.maximum(squares.mean(axis=0), 1e-12)
-    logs, errors = np.log(means), squares.var(axis=0) / means**2 / len(rest)
+    logs = np.log(means)
+    errors = squares.var(axis=0) / means**2 / len(rest)
     return bool(np.square(logs - logs.mean()).sum() > chdtri(len(logs), 0.01) * errors.mean())
 
 
@@ -253,7 +273,8 @@ def _starts(X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
     the rows that are likelier in one of two `_groups` than in the other. In the second list, it has the rows
     with the largest squares along the short axes.
     """
-    n, some = len(X), X[:_STARTED]
+    n = len(X)
+    some = X[:_STARTED]
     models = [_Gaussian.of(some[rows]) for rows in _groups(some, np.arange(len(some)), _GROUPINGS)]
     likely = [model.log_likelihood(X) for model in models]
     parts = (second > first for first, second in combinations(likely, 2))
@@ -282,7 +303,8 @@ def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
     for _ in range(15):
         if not 3 * LEAST <= np.count_nonzero(side) <= len(rows) - 3 * LEAST:
             return [rows]
-        first, second = places[side].mean(axis=0), places[~side].mean(axis=0)
+        first = places[side].mean(axis=0)
+        second = places[~side].mean(axis=0)
         now = places @ (first - second) > (first @ first - second @ second) / 2
         if np.array_equal(now, side):
             break
@@ -299,7 +321,8 @@ def _least_shared_parts(
     """
     found = []
     for start in starts:
-        part, lowest = start, np.inf
+        part = start
+        lowest = np.inf
         for _ in range(_STEPS):
             found.append((slope := between(other, part), part))
             lowest = min(lowest, slope.high)
@@ -316,9 +339,16 @@ def _least_shared_parts(
 
 
 # Layout 2 contains a fingerprint, layout 1 does not.
-KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 2
-FINGERPRINT, DOMAINS = 48, 3  # number of axes of a fingerprint; minimum number of domains
-FEWEST, ENOUGH, MOST = 8, 32, 4096  # numbers of anchors: minimum, enough for every verdict, maximum
+KEY = "relscope.passport"
+SUFFIX = ".safetensors"
+LAYOUT = 2
+# number of axes of a fingerprint; minimum number of domains
+FINGERPRINT = 48
+DOMAINS = 3
+# numbers of anchors: minimum, enough for every verdict, maximum
+FEWEST = 8
+ENOUGH = 32
+MOST = 4096
 ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 
 
@@ -416,7 +446,10 @@ class Passport:
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
         if self.fingerprint is not None:
             tensors |= {name: np.ascontiguousarray(part) for name, part in self.fingerprint._asdict().items()}
-        layout = LAYOUT if self.fingerprint is not None else 1  # earlier versions read only layout 1
+        # earlier versions read only layout 1
+        layout = 1
+        if self.fingerprint is not None:
+            layout = LAYOUT
         exact = held_by(vectors).items()
         dtype = next((name for name, rows in exact if rows.all()), "float32")
         return file_bytes(tensors, KEY, _Header(layout, self.card, dtype, *digests))
@@ -440,7 +473,8 @@ class Passport:
         plain = {"vectors": ("f", 2), "gram": ("f", 2), "ids": ("u", 1)}
         if kinds not in (plain, plain | {"axes": ("f", 2), "squares": ("f", 1)}):
             raise damaged_file(path.name, "the tensors vectors, gram and ids", quote(sorted(kinds)) or "none")
-        vectors, anchors = tensors["vectors"], tensors["ids"].tobytes()
+        vectors = tensors["vectors"]
+        anchors = tensors["ids"].tobytes()
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
         if digests != (header.anchors_digest, header.vectors_digest):
             raise damaged_file(path.name, "anchors and vectors that match its digests", "others")
@@ -512,14 +546,18 @@ ROUNDED = 0.2  # maximum change, as a share of the spread; int8 causes .02, 4 bi
 COMPUTED = 0.01  # change as a share of the spread, as in 16-bit models; a larger one must lie on a grid
 ON_GRID = 2.5  # maximum .99 quantile ÷ median of the changes: 1.98 on a grid, 3.8 for normal noise
 # Kept rows move by at most KEPT times the rows' spread; other rows move APART times as far.
-KEPT, APART = 0.06, 3.0
+KEPT = 0.06
+APART = 3.0
 LEAST_KEPT = 0.1  # minimum share of kept anchors; if rows are reordered, a few keep their place by chance
 LENGTHS = 0.01  # maximum change, as a share of a row's length; int8 changes it by at most .005
 
 # A rotation with 5 % of noise gives .9991 and .019; a short prompt gives .955 and .16.
-SAME_GRAM, GRAM_APART = 0.985, 0.06
+SAME_GRAM = 0.985
+GRAM_APART = 0.06
 EXACT_GRAM = 1e-3  # maximum change of a cosine by a rotation; noise changes cosines by more
-DRAWS, FEW_DRAWS = 1999, 199  # permutations and samples of the anchors; FEW_DRAWS is for Gram matrices
+# permutations and samples of the anchors; FEW_DRAWS is for Gram matrices
+DRAWS = 1999
+FEW_DRAWS = 199
 LEAST_P = 0.01
 LEAST_VALUE = 1e-5  # minimum singular value, as a share of the largest; smaller ones are float32 rounding
 
@@ -581,7 +619,8 @@ class Change(Reported):
             return ""
         from scipy.stats import beta
 
-        n, ends = len(self.others), (0.025, 0.975)
+        n = len(self.others)
+        ends = (0.025, 0.975)
         low, high = beta.ppf(ends, n + 0.5, self.n - n + 0.5)  # Jeffreys interval
         return (
             f"{100 * n / self.n:.0f} % of the anchors come from another model or recipe ({n:,} of {self.n:,};"
@@ -590,14 +629,19 @@ class Change(Reported):
 
     @property
     def sentence(self) -> str:
-        made = f", made by {self.named}" if self.named else ""
+        made = ""
+        if self.named:
+            made = f", made by {self.named}"
         told = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}{made}."
         return " ".join(filter(None, (told, self.others_in_words, ADVICE[self.kind])))
 
     def report(self, **facts: Any) -> Report:
         row = {"change": self.kind, "n": self.n, "missing": self.missing, "recipe": self.named}
         for name, one in (("cosine", self.cosine), ("gram", self.gram)):
-            values = one._asdict() if one else dict.fromkeys(Evidence._fields)
+            if one:
+                values = one._asdict()
+            else:
+                values = dict.fromkeys(Evidence._fields)
             row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
         row |= {"gram apart": self.gram_apart, "scale": self.scale}
         named = {"cosine of old and new": self.cosine, "cosines between anchors (correlation)": self.gram}
@@ -627,7 +671,9 @@ class Change(Reported):
         few = f"with fewer than {ENOUGH} anchors a much changed recipe may look like another model; " * (
             self.n < ENOUGH
         )
-        return f"Compared on {counted(self.n, 'anchor')}: {lacks}{few}"[:-2] + "." if lacks or few else ""
+        if lacks or few:
+            return f"Compared on {counted(self.n, 'anchor')}: {lacks}{few}"[:-2] + "."
+        return ""
 
 
 def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
@@ -641,29 +687,36 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
         anchors.
     """
     ids, X, Y = paired_anchors(passport, new)
-    n, rng, widths = len(X), np.random.default_rng((random_state, 8)), (X.shape[1], Y.shape[1])
+    n = len(X)
+    rng = np.random.default_rng((random_state, 8))
+    widths = (X.shape[1], Y.shape[1])
     old, now = (units @ units.T for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)))
-    apart, lengths = np.triu_indices(n, 1), np.linalg.norm(Y, axis=1) / np.linalg.norm(X, axis=1)
+    apart = np.triu_indices(n, 1)
+    lengths = np.linalg.norm(Y, axis=1) / np.linalg.norm(X, axis=1)
     orders = rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
     samples = rng.integers(n, size=(DRAWS, n))
     of_gram = correlation(old[apart], now[apart])
     by_chance = [correlation(old[apart], now[np.ix_(one, one)][apart]) for one in orders[:FEW_DRAWS]]
     gram = _evidence(of_gram, [_of_sample(old, now, one) for one in samples[:FEW_DRAWS]], by_chance)
     shared = common_dimensions(X, Y)
-    cosine, (kind, others) = None, _of_coordinates(*shared)
+    cosine = None
+    (kind, others) = _of_coordinates(*shared)
     if kind and kind != "mixed" and {*widths} != {shared[0].shape[1]}:
         kind = "cut"
     if kind or widths[0] == widths[1]:
         X, Y = shared
         between = unit_rows(X).astype(np.float64) @ unit_rows(Y).astype(np.float64).T
-        own, chance = between.diagonal(), between[np.arange(n), orders].mean(axis=1)
+        own = between.diagonal()
+        chance = between[np.arange(n), orders].mean(axis=1)
         cosine = _evidence(float(own.mean()), own[samples].mean(axis=1), chance)
-    most, agree = float(np.abs(old - now).max()), not kind and cosine is not None and _agrees(X, Y, orders)
+    most = float(np.abs(old - now).max())
+    agree = not kind and cosine is not None and _agrees(X, Y, orders)
     alike = gram.value >= SAME_GRAM and most <= GRAM_APART
     if not kind and alike and not (agree and most > EXACT_GRAM):
         kind = "rotated"
     kind = kind or ("changed recipe" if agree else "other model")
-    scale, missing = float(np.median(lengths)), len(passport.ids) - n
+    scale = float(np.median(lengths))
+    missing = len(passport.ids) - n
     others = tuple(ids[row] for row in np.flatnonzero(others))
     return Change(kind, n, widths, cosine, gram, most, scale, missing, others=others)
 
@@ -706,9 +759,12 @@ def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
 
 def correlation(x: np.ndarray, y: np.ndarray) -> float:
     """The Pearson correlation of two arrays (m,), −1 … 1; 0 if one of them is constant."""
-    x, y = x - x.mean(), y - y.mean()
+    x = x - x.mean()
+    y = y - y.mean()
     lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
-    return float(x @ y) / lengths if lengths else 0.0
+    if lengths:
+        return float(x @ y) / lengths
+    return 0.0
 
 
 def paired_anchors(
@@ -722,7 +778,10 @@ def paired_anchors(
         new = LatentSpace(new.vectors, passport.ids, name=new.name)
     shared = shared_ids((passport.space, new))
     if len(shared) < FEWEST:
-        got = f"{len(new):,} rows without ids" if by_order else f"{len(shared)} of their ids"
+        if by_order:
+            got = f"{len(new):,} rows without ids"
+        else:
+            got = f"{len(shared)} of their ids"
         raise SpaceError(
             f"{new.name!r}: expected all {len(passport.ids):,} anchors in the passport's order, or at least"
             f" {FEWEST} of them by id, got {got}; embed the anchors again, or name their ids"
@@ -738,10 +797,12 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
     another model. If all rows keep their directions, the kind is "same", "rounded" or "rescaled". If only
     some do, it is "mixed". Otherwise it is "", and the mask is False everywhere.
     """
-    none, sizes = np.zeros(len(X), bool), [np.linalg.norm(rows, axis=1) for rows in (X, Y)]
+    none = np.zeros(len(X), bool)
+    sizes = [np.linalg.norm(rows, axis=1) for rows in (X, Y)]
     if not all(size.all() for size in sizes):
         return "", none
-    X, lengths = X.astype(np.float64), (sizes[1] / sizes[0])[:, None]
+    X = X.astype(np.float64)
+    lengths = (sizes[1] / sizes[0])[:, None]
     change = Y / lengths - X
     moved = np.linalg.norm(change, axis=1) / np.sqrt(np.square(X - X.mean(axis=0)).sum(axis=1).mean())
     others = moved > KEPT
@@ -763,14 +824,19 @@ def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:
     half of a step. Four kinds of steps are tried: the spacing of floating-point numbers, and a constant step
     for each row, for each dimension, or for all of X.
     """
-    squares, least = np.square(change), np.finfo(float).tiny
+    squares = np.square(change)
+    least = np.finfo(float).tiny
     steps = [
         2.0 ** np.frexp(X)[1],
         *(np.sqrt(squares.mean(axis=axis, keepdims=True)) for axis in (0, 1, None)),
     ]
     for step in steps:
         shares = np.abs(change) / np.maximum(step, least)
-        middle, high = np.quantile(shares[change != 0], (0.5, 0.99)) if change.any() else (1, 0)
+        if change.any():
+            middle, high = np.quantile(shares[change != 0], (0.5, 0.99))
+        else:
+            middle = 1
+            high = 0
         if high <= ON_GRID * middle:
             return True
     return False
@@ -813,9 +879,15 @@ def model_at_hand(name: str, last: bool = False) -> PretrainedText:
     """
     from relcore.encoders.transformers import PretrainedText, minilm_folder, model_folder
 
-    folder = minilm_folder() if name == "minilm" else model_folder(name)
+    if name == "minilm":
+        folder = minilm_folder()
+    else:
+        folder = model_folder(name)
     n_layers = read_file(Path(folder) / "config.json", "a model").get("num_hidden_layers", 0)
-    layers = range(n_layers + 1) if n_layers else (-1,)
+    if n_layers:
+        layers = range(n_layers + 1)
+    else:
+        layers = (-1,)
     return PretrainedText(str(folder), tuple(layers[-1:] if last else layers))
 
 
@@ -849,4 +921,6 @@ def fitting(tried: Mapping[str, np.ndarray], new: np.ndarray) -> str:
         if rows.shape[1] == new.shape[1]
     }
     best = max(near, key=near.__getitem__, default="")
-    return best if near.get(best, 0) >= NAMED else ""
+    if near.get(best, 0) >= NAMED:
+        return best
+    return ""

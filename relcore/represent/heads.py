@@ -27,7 +27,9 @@ _BATCH = 128
 _TRAINED_AT_ONCE = 2**31  # maximum number of bytes of rows that are copied into one array for training
 _READ_AT_ONCE = 2**16  # rows per call, if the probabilities of a row do not depend on other rows
 _LEARNING_RATE = 1e-3
-_LEAST, _MOST = 2.0**-8, 2.0**30  # networks rescale rows if their typical number is outside this range
+# networks rescale rows if their typical number is outside this range
+_LEAST = 2.0**-8
+_MOST = 2.0**30
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class NetworkHead:
                 "the paper head normalises over all rows of a call: expected two or more, got "
                 f"{len(X)}; choose the head 'mlp' or 'logistic'"
             )
-        rows, device = torch.from_numpy(network_rows(X, self.exponent))[None], torch_name()
+        rows = torch.from_numpy(network_rows(X, self.exponent))[None]
+        device = torch_name()
         parts = rows.split(rows.shape[1] if self.needs_company else _READ_AT_ONCE, dim=1)
         precise = full_precision(torch, device.partition(":")[0])
         with torch.inference_mode(), precise:
@@ -131,9 +134,11 @@ def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int) -> LogisticHea
 
     mean = mean_row(X)
     fitted = LogisticRegression(max_iter=1000).fit(unit_rows(X, mean), classes)
-    weights, bias = fitted.coef_.T, fitted.intercept_
+    weights = fitted.coef_.T
+    bias = fitted.intercept_
     if n_classes == 2:  # of two classes, scikit-learn returns only the second
-        weights, bias = np.column_stack([np.zeros(len(weights)), weights[:, 0]]), np.append(0, bias)
+        weights = np.column_stack([np.zeros(len(weights)), weights[:, 0]])
+        bias = np.append(0, bias)
     return LogisticHead(mean, weights.astype(np.float32), bias.astype(np.float32))
 
 
@@ -144,7 +149,8 @@ def _networks(
     random_state: int,
     over_rows: bool,
 ) -> list[NetworkHead]:
-    sides, shapes = list(sides), {}
+    sides = list(sides)
+    shapes = {}
     for place, X in enumerate(sides):
         shapes.setdefault(X.shape, []).append(place)
     heads = {}
@@ -162,7 +168,8 @@ def _networks(
     return [heads[place] for place in range(len(sides))]
 
 
-fit_mlp, fit_paper = partial(_networks, over_rows=False), partial(_networks, over_rows=True)
+fit_mlp = partial(_networks, over_rows=False)
+fit_paper = partial(_networks, over_rows=True)
 
 
 def _train(
@@ -213,7 +220,9 @@ def _first_weights(width: int, n_classes: int, over_rows: bool) -> list[torch.Te
     for before, after in pairwise((width, _WIDTH, _WIDTH, n_classes)):
         layer = nn.Linear(before, after)
         weights += [layer.weight.detach().T.contiguous(), layer.bias.detach()[None]]
-    return weights if over_rows else [*weights, *(torch.ones(1, _WIDTH), torch.zeros(1, _WIDTH)) * 2]
+    if over_rows:
+        return weights
+    return [*weights, *(torch.ones(1, _WIDTH), torch.zeros(1, _WIDTH)) * 2]
 
 
 def _scores(weights: Sequence[torch.Tensor], X: torch.Tensor, over_rows: bool) -> torch.Tensor:
@@ -240,10 +249,14 @@ def network_exponent(X: np.ndarray) -> int:
     """The exponent of the power of two by which rows (n, d) are divided, so that the variances of rows are
     large compared with the 1e-5 that LayerNorm adds to them."""
     typical = np.median(lengths(X)) / np.sqrt(X.shape[1])
-    return 0 if _LEAST <= typical < _MOST or not typical > 0 else int(np.frexp(typical)[1])
+    if _LEAST <= typical < _MOST or not typical > 0:
+        return 0
+    return int(np.frexp(typical)[1])
 
 
 def network_rows(X: np.ndarray, exponent: int) -> np.ndarray:
     """The rows, divided by 2**exponent: (n, d) float32."""
     X = np.asarray(X, dtype=np.float32)
-    return X if not exponent else np.ldexp(X, -exponent)
+    if not exponent:
+        return X
+    return np.ldexp(X, -exponent)

@@ -122,7 +122,9 @@ class Estimator:
         vars(self).pop("feature_names_in_", None)  # an earlier fit may have set it
         if (names := column_names(X)) is not None:
             self.feature_names_in_ = names
-        self.n_features_in_, self._n_features_out, self._names_out = width, width_out, names_out
+        self.n_features_in_ = width
+        self._n_features_out = width_out
+        self._names_out = names_out
 
     def _paired_matrices(
         self, names: tuple[str, str], X: Any, Y: Any, dtype: type = np.float32
@@ -145,11 +147,15 @@ class Estimator:
         """X as float32. It must have this `width` and these column `names`, by default those of the fit.
         `by_block` has the same meaning as in `matrix`."""
         self._need_fitted()
-        names = getattr(self, "feature_names_in_", None) if width is None else names
-        given, width = column_names(X), width or self.n_features_in_
+        if width is None:
+            names = getattr(self, "feature_names_in_", None)
+        given = column_names(X)
+        width = width or self.n_features_in_
         if names is not None and given is not None and not np.array_equal(names, given):
             differ = set(given) ^ set(names)
-            which = f"other names ({quote(sorted(differ)[:3])})" if differ else "another order"
+            which = "another order"
+            if differ:
+                which = f"other names ({quote(sorted(differ)[:3])})"
             raise SpaceError(
                 f"X: expected the columns of fit in their order, {quote(names[:3])} …, got {which}; take them"
                 " as X[list(estimator.feature_names_in_)]"
@@ -168,7 +174,9 @@ class Estimator:
         need_finite(rows[:, 0])
         if getattr(self, "_sklearn_output_config", {}).get("transform") != "pandas":
             return rows
-        index = X.index if isinstance(X, pd.DataFrame | LatentSpace) else None
+        index = None
+        if isinstance(X, pd.DataFrame | LatentSpace):
+            index = X.index
         return cast(np.ndarray, pd.DataFrame(rows, index, self.get_feature_names_out(), copy=False))
 
 
@@ -254,7 +262,10 @@ class AnchorAxes(NamedTuple):
         """The decomposition of unit anchors. For a small set it is cached, because maps, scores and
         differences use the same one."""
         anchors = np.ascontiguousarray(unit_anchors, dtype=np.float32)
-        compute = _anchor_axes if anchors.size <= _KEPT_AXES else _anchor_axes.__wrapped__
+        if anchors.size <= _KEPT_AXES:
+            compute = _anchor_axes
+        else:
+            compute = _anchor_axes.__wrapped__
         return compute(anchors.tobytes(), anchors.shape)
 
 
@@ -283,7 +294,8 @@ def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
 def inverse_root(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
     """The whitening matrix (K + ridge · I)^(−1/2), an array (k, k). K = A Aᵀ are the cosines between the unit
     anchors A (k, d)."""
-    axes, rest = AnchorAxes.of(unit_anchors), 1 / np.sqrt(ridge)
+    axes = AnchorAxes.of(unit_anchors)
+    rest = 1 / np.sqrt(ridge)
     root = (axes.basis * (1 / np.sqrt(axes.stretch**2 + ridge) - rest)) @ axes.basis.T
     root[np.diag_indices_from(root)] += rest  # the value for directions in which K is 0
     return root
@@ -382,7 +394,10 @@ class Quantised(Similarity):
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         from sklearn.cluster import AgglomerativeClustering
 
-        threshold = settings.threshold if self.threshold is None else self.threshold
+        if self.threshold is None:
+            threshold = settings.threshold
+        else:
+            threshold = self.threshold
         if not 0 < threshold < np.inf:
             raise SpaceError(f"threshold: expected a distance above 0, got {threshold}")
         self.anchors_ = unit_rows(anchors, mean)
@@ -412,7 +427,9 @@ def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: i
     """The row numbers (m,), ascending, of the rows from which a similarity learns, besides the anchors. If n
     is at most `max_rows`, these are all rows."""
     room = max(max_rows - n_anchors, 1)
-    return np.random.default_rng(random_state).choice(n, room, replace=False) if n > room else np.arange(n)
+    if n > room:
+        return np.random.default_rng(random_state).choice(n, room, replace=False)
+    return np.arange(n)
 
 
 @dataclass(eq=False)
@@ -496,7 +513,8 @@ class RelativeProjection(Estimator):
             No anchors; row numbers outside X; widths that differ; numbers that are not finite; an unknown
             similarity; whitening with a similarity other than the cosine.
         """
-        given, X = X, matrix(X, by_block=True)
+        given = X
+        X = matrix(X, by_block=True)
         n, width = X.shape
         mean = mean_row(X) if mean is None else mean
         need_finite(mean)
@@ -505,7 +523,9 @@ class RelativeProjection(Estimator):
                 raise SpaceError(f"n_anchors: expected 1 or more, got {self.n_anchors!r:.40}")
             drawn = np.random.default_rng(self.random_state)
             anchors = drawn.choice(n, min(self.n_anchors, n), replace=False)
-        rows, reason, names = _listed_or_matrix(anchors), "", ids_of(given)
+        rows = _listed_or_matrix(anchors)
+        reason = ""
+        names = ids_of(given)
         if rows.ndim == 1 and rows.size and all(isinstance(one, str) for one in rows):
             rows = as_space(given, "X").rows(rows.tolist())
         if rows.size == 0:
@@ -524,7 +544,10 @@ class RelativeProjection(Estimator):
         if reason:
             raise SpaceError(f"anchors: expected {reason}")
         self.fit_from(mean, X[rows], X)
-        of_rows = None if names is None else np.array([names[row] for row in rows], dtype=object)
+        if names is None:
+            of_rows = None
+        else:
+            of_rows = np.array([names[row] for row in rows], dtype=object)
         self._sees(given, width, len(rows), of_rows)
         return self
 
@@ -568,7 +591,9 @@ def _listed_or_matrix(anchors: Any) -> np.ndarray:
         listed = all(np.isscalar(one) for one in anchors)
     else:
         listed = len(getattr(anchors, "shape", (0, 0))) == 1 or 0 in getattr(anchors, "shape", ())
-    return np.asarray(anchors) if listed else matrix(anchors, "anchors")
+    if listed:
+        return np.asarray(anchors)
+    return matrix(anchors, "anchors")
 
 
 # Anchors: strategies that select them, diagnostics of a set, and audits of pairs.
@@ -638,7 +663,10 @@ def select_anchors(
     ):
         if number is not None and not (isinstance(number, int | np.integer) and number >= least):
             raise SpaceError(f"{name}: expected {least} or more, got {number!r:.40}")
-    rows = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
+    if space.counts is None:
+        rows = np.arange(len(space))
+    else:
+        rows = np.argsort(-space.counts, kind="stable")
     candidates = rows[space.norms[rows] > 0][:pool]
     if n_anchors > len(candidates):
         raise SpaceError(
@@ -687,7 +715,8 @@ def most_frequent(
 def farthest_point(
     space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator
 ) -> np.ndarray:
-    rows, start = _directions(space, candidates), int(rng.integers(len(candidates)))
+    rows = _directions(space, candidates)
+    start = int(rng.integers(len(candidates)))
     order, _ = farthest_order(lambda row: rows @ rows[row], len(rows), start, 1e-6, n_anchors)
     if len(order) < n_anchors:
         raise SpaceError(
@@ -705,7 +734,8 @@ def farthest_order(
     Returns at most `most` rows, and the distance of each row to the nearest earlier row, which is 1 for the
     first row. Distances never increase, so the order for a larger δ is a prefix of that for a smaller δ.
     """
-    order, distances = [int(start)], [1.0]
+    order = [int(start)]
+    distances = [1.0]
     nearest = similarity(start).copy()
     nearest[start] = np.inf
     while len(order) < (n if most is None else most):
@@ -732,7 +762,8 @@ def k_means(
 
 
 def _nearest_rows(centres: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    similarity, chosen = unit_rows(centres) @ directions.T, np.empty(len(centres), dtype=np.int64)
+    similarity = unit_rows(centres) @ directions.T
+    chosen = np.empty(len(centres), dtype=np.int64)
     for centre, row in enumerate(similarity):
         chosen[centre] = np.argmax(row)
         similarity[:, chosen[centre]] = -np.inf  # another centroid may have the same nearest row
@@ -752,7 +783,8 @@ def class_balanced(
         raise SpaceError(f"n_anchors: expected at most {len(shuffled)}, the labelled rows, got {n_anchors}")
     # Take the first row of every class, then the second of every class, and so on, until there are enough.
     labels = pd.Series(space.labels[shuffled])
-    turn, place = labels.groupby(labels).cumcount(), np.unique(labels, return_inverse=True)[1]
+    turn = labels.groupby(labels).cumcount()
+    place = np.unique(labels, return_inverse=True)[1]
     return shuffled[np.lexsort((place, turn))[:n_anchors]]
 
 
@@ -764,7 +796,9 @@ def _directions(space: LatentSpace, rows: np.ndarray) -> np.ndarray:
 
 _SAMPLED_ROWS = 1000
 _DUPLICATE = 0.9  # minimum cosine of near-duplicates
-_SAME, _MANY = 1 - 1e-4, 0.05  # minimum cosine of coinciding anchors; their minimum share for a warning
+# minimum cosine of coinciding anchors; their minimum share for a warning
+_SAME = 1 - 1e-4
+_MANY = 0.05
 
 
 @dataclass(frozen=True)
@@ -920,7 +954,8 @@ class Audit:
         from scipy.special import bdtr, bdtrc
 
         wrong = np.arange(len(self.of_pairs) + 1)
-        low, high = 0, len(self.of_pairs)
+        low = 0
+        high = len(self.of_pairs)
         for share in _JUDGED:
             n = np.count_nonzero(self._behind > 1 - share)
             possible = bdtr(n, np.maximum(wrong, n + 1), share) >= _TAIL_SHARE / len(_JUDGED)
@@ -937,7 +972,8 @@ class Audit:
         off_diagonal = ~np.eye(len(self.agreement), dtype=bool)
         others = np.where(off_diagonal, self.agreement, 0)
         n = len(others) - 1 - off_diagonal
-        rows, columns = (others.sum(axis=1)[:, None] - others) / n, (others.sum(axis=0) - others) / n
+        rows = (others.sum(axis=1)[:, None] - others) / n
+        columns = (others.sum(axis=0) - others) / n
         beyond = self.agreement - rows - columns
         mismatched = np.sort(beyond[off_diagonal])
         return 1 - np.searchsorted(mismatched, beyond.diagonal()) / len(mismatched)
@@ -986,7 +1022,9 @@ class Audit:
         share = np.searchsorted(self.mismatched, beyond) / len(self.mismatched)
         rare = self.chance_if_right(self.of_pairs[self.ranking]) <= self.false_share * counts / len(counts)
         within = np.flatnonzero((1 - self._counted * share / counts <= self.false_share) & rare)
-        return self.ranking[: within[-1] + 1] if len(within) else self.ranking[:0]
+        if len(within):
+            return self.ranking[: within[-1] + 1]
+        return self.ranking[:0]
 
 
 def audit_pairs(X: np.ndarray, Y: np.ndarray, false_share: float = FALSE_SHARE) -> Audit:
@@ -1009,7 +1047,8 @@ def audit_pairs(X: np.ndarray, Y: np.ndarray, false_share: float = FALSE_SHARE) 
     for _ in range(ROUNDS):
         agreement = np.vecdot(_rotated_rows(X, X[trusted], Y[trusted]), Y)
         best = np.argsort(-agreement, kind="stable")[: int(np.ceil(TRUSTED * len(X)))]
-        before, trusted = trusted, np.sort(best)
+        before = trusted
+        trusted = np.sort(best)
         if np.array_equal(before, trusted):
             break
     turned = _rotated_rows(X, X[trusted], Y[trusted])

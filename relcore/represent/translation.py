@@ -47,7 +47,10 @@ class _Translation(Estimator):
         means = source.mean(axis=0), target.mean(axis=0)
         need_finite(means[0], "source")
         need_finite(means[1], "target")
-        self.source_mean_, self.target_mean_ = means if self._centred else map(np.zeros_like, means)
+        if self._centred:
+            self.source_mean_, self.target_mean_ = means
+        else:
+            self.source_mean_, self.target_mean_ = map(np.zeros_like, means)
         self.matrix_ = self._solve(source - self.source_mean_, target - self.target_mean_)
         self._sees(given[0], source.shape[1], target.shape[1], column_names(given[1]))
         return self
@@ -55,8 +58,11 @@ class _Translation(Estimator):
     def transform(self, X: MatrixLike, less: np.ndarray | float = 0.0) -> np.ndarray:
         """Map source rows (n, d_source) into the target space, and subtract the target row `less`: (n,
         d_target) float32."""
-        given, X = X, self._check_width(X, by_block=True)
-        mean = self.source_mean_ if self._centred else None
+        given = X
+        X = self._check_width(X, by_block=True)
+        mean = None
+        if self._centred:
+            mean = self.source_mean_
         rows = Engine().map_rows(X, self.matrix_, mean=mean, shift=self.target_mean_ - less)
         return self._as_output(rows, given)
 
@@ -92,7 +98,9 @@ class Procrustes(_Translation):
         rotation, singular_values = engine.rotation(engine.product(source.T, target))
         keeps = rotation.shape[0] <= rotation.shape[1]  # whether the map keeps the lengths of all rows
         spread = np.linalg.norm(source if keeps else engine.product(source, rotation)) ** 2
-        return rotation * (singular_values.sum() / spread) if self.scale and spread else rotation
+        if self.scale and spread:
+            return rotation * (singular_values.sum() / spread)
+        return rotation
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
         """Map target rows (n, d_target) into the source space by the pseudo-inverse: (n, d_source) float32.
@@ -298,7 +306,8 @@ class InverseRelativeProjection(Estimator):
         self.target_mean_: np.ndarray = _mean(target, target_mean, "target_mean")
         A = _directions(source, self.source_mean_, "source")
         B = _directions(target, self.target_mean_, "target")
-        encoder, decoder = A.T, self._pruned(B) if self.method == "pruned" else self._shrunk(B)
+        encoder = A.T
+        decoder = self._pruned(B) if self.method == "pruned" else self._shrunk(B)
         if self.method == "whitened":
             encoder = Engine().shrunk(A, self.ridge, -0.5)[0].T
         self.encoder_: np.ndarray = encoder.astype(np.float32)
@@ -316,7 +325,8 @@ class InverseRelativeProjection(Estimator):
         """Translate source rows (n, d_source) into the target space, (n, d_target) float32. A row at the mean
         of the source is translated to the mean of the target.
         """
-        given, X = X, self._check_width(X, by_block=True)
+        given = X
+        X = self._check_width(X, by_block=True)
         of_source = {"mean": self.source_mean_, "unit": True}
         if self.lengths == "paper":
             rows = Engine().map_rows(
@@ -356,7 +366,8 @@ class InverseRelativeProjection(Estimator):
         decoder, values = Engine().shrunk(anchors, self.ridge, power)
         # With more anchors than dimensions, the remaining eigenvalues of K are 0.
         ends = np.maximum(values[[-1, 0]], 0) * (1, len(anchors) <= len(values)) + self.ridge
-        self.kept_, self.condition_numbers_ = (np.arange(len(anchors)),), (ends[:1] / ends[1:]) ** -power
+        self.kept_ = (np.arange(len(anchors)),)
+        self.condition_numbers_ = (ends[:1] / ends[1:]) ** -power
         return decoder
 
 
@@ -377,7 +388,9 @@ def pruned_decoders(
     """A decoder of unit anchors (k, d) for each δ and each ω. The values of ω must ascend."""
     orders = pruning_orders(anchors, max(omegas), min(deltas), random_state)
     for delta in deltas:
-        total, kept, conditions = np.zeros(anchors.shape), [], []
+        total = np.zeros(anchors.shape)
+        kept = []
+        conditions = []
         inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # with small δ, prunings keep the same anchors
         for done, (order, distances) in enumerate(orders, start=1):
             kept.append(order[distances >= delta])
@@ -425,13 +438,17 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
     of A. Both come from the eigenvalues of the smaller Gram matrix, which takes a tenth of the time of an
     SVD.
     """
-    engine, A = Engine(), anchors.astype(np.float64)
+    engine = Engine()
+    A = anchors.astype(np.float64)
     wide = A.shape[0] < A.shape[1]
     squares, vectors = engine.eigh(engine.product(A, A.T) if wide else engine.product(A.T, A))
     # The eigenvalues are squared singular values, so the tolerance is also squared.
     real = squares > squares[-1] * (max(A.shape) * np.finfo(np.float32).eps) ** 2
     inverse = (vectors[:, real] / squares[real]) @ vectors[:, real].T
-    condition = float(np.sqrt(squares[-1] / squares[0])) if real.all() else float("inf")
+    if real.all():
+        condition = float(np.sqrt(squares[-1] / squares[0]))
+    else:
+        condition = float("inf")
     return (engine.product(inverse, A) if wide else engine.product(A, inverse)), condition
 
 
@@ -451,16 +468,22 @@ def recovery_errors(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.
 def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarray:
     own = mean_row(anchors)
     need_finite(own, "anchors")
-    mean = own if mean is None else np.asarray(mean)
+    if mean is None:
+        mean = own
+    else:
+        mean = np.asarray(mean)
     if mean.shape != anchors.shape[1:]:
         raise SpaceError(
             f"{which}: expected a vector of width {anchors.shape[1]} like the anchors, got shape {mean.shape}"
         )
-    return mean if mean.dtype == np.float64 else mean.astype(np.float32)
+    if mean.dtype == np.float64:
+        return mean
+    return mean.astype(np.float32)
 
 
 def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
-    units, k = unit_rows(anchors, mean), len(anchors)
+    units = unit_rows(anchors, mean)
+    k = len(anchors)
     still = np.flatnonzero(~units.any(axis=1))
     if len(still) == k:
         reason = f"expected points that differ in the {side} space, got {k} equal ones"
@@ -609,7 +632,9 @@ class FittedSpace:
 
 def representation(heads: str, side: FittedSpace, settings: MethodSettings) -> Rows:
     """A function that maps rows of a space to the input of heads of this kind (`names.Method.heads`)."""
-    return (lambda X: X) if heads == "absolute" else METHODS[heads].load()(side, settings)
+    if heads == "absolute":
+        return lambda X: X
+    return METHODS[heads].load()(side, settings)
 
 
 def fit_translation(
@@ -628,13 +653,18 @@ def relative(side: FittedSpace, settings: MethodSettings, whiten: bool = False) 
 def identity_map(
     source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
 ) -> Rows | None:
-    return (lambda X: X) if source.anchors.shape[1] == target.anchors.shape[1] else None
+    if source.anchors.shape[1] == target.anchors.shape[1]:
+        return lambda X: X
+    return None
 
 
 def _inverse(
     kind: str, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
 ) -> Rows:
-    ridge = settings.ridge if kind == "whitened" else settings.inverse_ridge
+    if kind == "whitened":
+        ridge = settings.ridge
+    else:
+        ridge = settings.inverse_ridge
     inverse = InverseRelativeProjection(kind, settings.omega, settings.delta, ridge, random_state)
     means = {"source_mean": source.mean, "target_mean": target.mean}
     return inverse.fit(source.anchors, target.anchors, **means).transform

@@ -40,7 +40,9 @@ def plugins_in(*settings: Any) -> list[str]:
     """The names and versions of the plugins that these settings use. They are part of a key, because another
     version of a plugin may give other results."""
     versions = {name: entry.plugin for family in FAMILIES for name, entry in family.added.items()}
-    text = json.dumps(_canonical(settings)) if versions else ""
+    text = ""
+    if versions:
+        text = json.dumps(_canonical(settings))
     return sorted({plugin for name, plugin in versions.items() if json.dumps(name) in text})
 
 
@@ -143,13 +145,15 @@ def write_into(
     blocks, shape = matrix or ((), None)
     # The widest types come first, which aligns all arrays.
     arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))
-    check, n_rows = int(data_check(arrays), 16), 0
+    check = int(data_check(arrays), 16)
+    n_rows = 0
     stream.write(_header(shape, arrays, text, 0))
     for block in blocks:
         if block.shape[1] != shape[1]:
             raise ValueError(f"expected rows of {shape[1]:,} numbers, got {block.shape[1]:,}")
         content = np.ascontiguousarray(block, "<f4").data.cast("B")
-        check, n_rows = zlib.crc32(content, check), n_rows + len(block)
+        check = zlib.crc32(content, check)
+        n_rows = n_rows + len(block)
         stream.write(content)
     if shape and n_rows != shape[0]:
         raise ValueError(f"expected {shape[0]:,} rows, got {n_rows:,}")
@@ -161,12 +165,15 @@ def write_into(
 
 
 def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], text: str, check: int) -> bytes:
-    layout = {_LAST: ("F32", list(shape))} if shape else {}
+    layout = {}
+    if shape:
+        layout = {_LAST: ("F32", list(shape))}
     layout |= {name: (_NAMES[array.dtype], list(array.shape)) for name, array in arrays.items()}
     header: dict = {"__metadata__": {CHECKED: f"{_header_check(text, layout)} {check:08x} {text}"}}
     end = 0
     for name, (kind, sides) in layout.items():
-        begin, end = end, end + math.prod(sides) * _DTYPES[kind].itemsize
+        begin = end
+        end = end + math.prod(sides) * _DTYPES[kind].itemsize
         header[name] = {"dtype": kind, "shape": sides, "data_offsets": [begin, end]}
     content = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     content += b" " * (-(8 + len(content)) % _ALIGNED)
@@ -197,7 +204,8 @@ def map_entry(path: Path) -> Entry:
     """Open the entry in a file without loading it: arrays are read-only memory maps, and the checksum is not
     checked."""
     with _open_regular(path) as file:
-        (metadata, parts, _, _), begin = _read_header(file), file.tell()
+        (metadata, parts, _, _) = _read_header(file)
+        begin = file.tell()
         arrays = {
             name: np.memmap(file, dtype, "r", begin + start, shape)
             if stop > start
@@ -243,7 +251,9 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, _Part], int,
 
 
 def _part(part: Mapping[str, Any], n_bytes: int) -> _Part:
-    dtype, shape, (start, stop) = _DTYPES[part["dtype"]], tuple(part["shape"]), part["data_offsets"]
+    dtype = _DTYPES[part["dtype"]]
+    shape = tuple(part["shape"])
+    (start, stop) = part["data_offsets"]
     size = math.prod(shape) * dtype.itemsize
     if not 0 <= start <= stop <= n_bytes or min(shape, default=0) < 0 or size != stop - start:
         raise ValueError(f"expected shape {shape} of {dtype} in {n_bytes} bytes, got bytes {start} to {stop}")

@@ -45,7 +45,9 @@ def in_words(seconds: float) -> str:
     ``"1.5 h"``."""
     if seconds < 100:
         return f"{max(1, round(seconds)) if seconds < 20 else 5 * round(seconds / 5)} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ class JobStatus:
         """The time left in words: ``"about 12 s left"``, ``"almost done"``; "" if it is unknown."""
         if self.state == "running" and self.seconds_left is not None:
             return f"about {in_words(self.seconds_left)} left"
-        return "almost done" if self.state == "running" and self.done == self.total > 1 else ""
+        if self.state == "running" and self.done == self.total > 1:
+            return "almost done"
+        return ""
 
     @property
     def ended(self) -> bool:
@@ -120,7 +124,8 @@ class Job:
         Raises a JobQueueError if the job failed, was cancelled or has not ended in time, or if its result was
         evicted.
         """
-        status, store = self.wait(timeout), self.queue.store
+        status = self.wait(timeout)
+        store = self.queue.store
         if status.state != "done":
             raise JobQueueError(f"{self.title}: {status.error or status.state}")
         if (entry := store.get(self.key)) is None:
@@ -135,9 +140,16 @@ class Job:
         with self._lock:
             now = time.monotonic()
             if event["event"] == "started":
-                self._place, self._tries = (event["worker"], event["pid"]), self._tries + 1
-                message = "" if self._tries == 1 else f"the worker died; try {self._tries}"
-                state = "running" if self._status.state == "queued" else self._status.state
+                self._place = (event["worker"], event["pid"])
+                self._tries += 1
+                if self._tries == 1:
+                    message = ""
+                else:
+                    message = f"the worker died; try {self._tries}"
+                if self._status.state == "queued":
+                    state = "running"
+                else:
+                    state = self._status.state
                 self._status = replace(self._status, state=state, message=message, done=0, total=0)
                 self._started = self._started or now
                 self._left = TimeLeft(self.expected, now)
@@ -149,14 +161,18 @@ class Job:
     def _wait_again(self, why: str) -> None:
         with self._lock:
             if not self._ended.is_set():
-                self._losses, self._tries = self._losses + 1, 0
+                self._losses += 1
+                self._tries = 0
                 self._status = replace(self._status, state="queued", message=why)
 
     def _end(self, state: State, error: str = "") -> bool:
         with self._lock:
             if self._ended.is_set():
                 return False
-            done = self._status.total if state == "done" else self._status.done
+            if state == "done":
+                done = self._status.total
+            else:
+                done = self._status.done
             self._status = replace(self._status, state=state, error=error, done=done)
             self._stopped = time.monotonic()
             self._pins.close()
@@ -170,7 +186,10 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
     with extra():
         from distributed import Client
 
-    cluster = None if address else LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
+    if address:
+        cluster = None
+    else:
+        cluster = LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
     # A client that starts holds a lock of Dask, and collecting a client needs the same lock. If one thread
     # did both, it would wait for ever.
     collects = gc.isenabled()
@@ -286,7 +305,9 @@ class JobQueue:
         # Ask the job before the store, because results are stored before the job is "done".
         if job and job._status.state != "done":
             return job
-        return (job or Job(self, key, "stored result", "done")) if self.store.has(key) else None
+        if self.store.has(key):
+            return job or Job(self, key, "stored result", "done")
+        return None
 
     def jobs(self) -> list[Job]:
         """All jobs of this queue, with the newest first."""
@@ -306,7 +327,9 @@ class JobQueue:
     def size(self) -> int:
         """The number of jobs that can run at once, at least 1. For a cluster, its current number of
         workers."""
-        return max(1, len(self._client.nthreads())) if self.address else self.n_workers
+        if self.address:
+            return max(1, len(self._client.nthreads()))
+        return self.n_workers
 
     def close(self) -> None:
         """Stop all processes. Running jobs count as cancelled. A later `submit` starts new processes."""
@@ -321,7 +344,10 @@ class JobQueue:
 
     def _disconnect(self) -> None:
         atexit.unregister(self.close)
-        client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
+        client = self._client
+        cluster = self._cluster
+        self._client = None
+        self._cluster = None
         with suppress(Exception):  # the scheduler may be dead
             client.close(timeout=5)
         if cluster is not None:
@@ -338,7 +364,9 @@ class JobQueue:
         # Only one local process uses the GPU. Several would share its memory, and none could know how much is
         # free. Workers of other clusters may lack this Dask resource.
         on_gpu = self._cluster is not None and self._cluster.has_gpu
-        wanted = {GPU: 1} if on_gpu and not getattr(job.function, "on_cpu", False) else None
+        wanted = None
+        if on_gpu and not getattr(job.function, "on_cpu", False):
+            wanted = {GPU: 1}
         look = {"key": token, "pure": False, "priority": job.priority}
         job._future = self._client.submit(*task, **look, resources=wanted)
         job._future.add_done_callback(partial(self._finished, token))
@@ -360,7 +388,9 @@ class JobQueue:
         job = self._running.pop(token, None)
         if job is None:
             return
-        error = future.exception() if future.status == "error" else None
+        error = None
+        if future.status == "error":
+            error = future.exception()
         killed = isinstance(error, KilledWorker)
         job._future = None  # otherwise Dask would run the job again if the worker that holds the result died
         if future.status not in ("finished", "error"):
@@ -403,7 +433,8 @@ class JobQueue:
             self._end_all("failed", failed)
 
     def _end_all(self, state: State, error: str) -> None:
-        running, self._running = self._running, {}
+        running = self._running
+        self._running = {}
         for job in running.values():
             job._end(state, error)
 
@@ -510,7 +541,9 @@ class LocalCluster:
 
         self.has_gpu = resolve().startswith("cuda")
         self.security = Security.temporary()
-        self._folder, self._groups, self._ends = temporary(), [], False
+        self._folder = temporary()
+        self._groups = []
+        self._ends = False
         usual = dict.fromkeys(_THREADS, str(threads)) | _MEMORY | _RARELY
         variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
             PARENT: str(os.getpid()),
@@ -582,7 +615,8 @@ class LocalCluster:
         """End all processes, even if the scheduler is dead."""
         from distributed.core import Status
 
-        process, patience = self._cluster.scheduler.process, 5.0
+        process = self._cluster.scheduler.process
+        patience = 5.0
         # Otherwise Dask would wait for the workers of a dead scheduler.
         if process is None or process.returncode is not None:
             self._cluster.scheduler.status = Status.closed

@@ -39,7 +39,8 @@ from relcore.runs.entries import (
 )
 
 HEADROOM = 32 * 1024**2  # bytes of the disk that stay free for other programs
-FOLDER, _LOCK = "pins", "lock"
+FOLDER = "pins"
+_LOCK = "lock"
 _KEY = re.compile(r"[0-9a-f]{16,128}")
 _ANOTHER = f"set {ENVIRONMENT} to a folder on another disk"
 _ELSEWHERE = f"free some space, or {_ANOTHER}"
@@ -160,8 +161,15 @@ class Store:
         limit_bytes: int | None = None,
         finished: BundledResults | bool | None = None,
     ) -> None:
-        given = root is None if finished is None else finished
-        made = given if isinstance(given, BundledResults) else entries.bundled_results() if given else None
+        given = finished
+        if finished is None:
+            given = root is None
+        if isinstance(given, BundledResults):
+            made = given
+        elif given:
+            made = entries.bundled_results()
+        else:
+            made = None
         self.finished: BundledResults | None = made
         try:
             cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relscope"
@@ -169,7 +177,8 @@ class Store:
         except SpaceError as error:
             raise StoreError(f"{ENVIRONMENT}: {error}") from None
         self.limit_bytes: int = environment.store_bytes() if limit_bytes is None else limit_bytes
-        self._entries, self._partial = self.root / "entries", self.root / "partial"
+        self._entries = self.root / "entries"
+        self._partial = self.root / "partial"
         self._above_limit = False
         with _failures(f"{self.root}: expected a folder to write to", _ELSEWHERE):
             try:
@@ -188,7 +197,9 @@ class Store:
     def bundled_group(self, key: str) -> FinishedGroup | None:
         """The group of bundled results that contains the entry under this key; None if the entry is in the
         folder, or does not exist."""
-        return None if self.finished is None or self.has(key, own=True) else self.finished.bundled_group(key)
+        if self.finished is None or self.has(key, own=True):
+            return None
+        return self.finished.bundled_group(key)
 
     def get(self, key: str) -> Entry | None:
         """The entry under the key; None if there is none. A damaged file is logged and removed, and counts as
@@ -199,12 +210,16 @@ class Store:
                 try:
                     entry = entries.read(path)
                 except FileNotFoundError:
-                    return self.finished.get(key) if self.finished else None
+                    if self.finished:
+                        return self.finished.get(key)
+                    return None
         except Damaged as error:
             _log.warning("%s: this entry of the store is damaged and counts as missing: %s", path, error)
             with suppress(OSError):
                 path.unlink(missing_ok=True)
-            return self.finished.get(key) if self.finished else None
+            if self.finished:
+                return self.finished.get(key)
+            return None
         with suppress(OSError):  # eviction needs the time of last use, which a read-only store cannot set
             os.utime(path)
         return entry
@@ -247,7 +262,8 @@ class Store:
         except (TypeError, ValueError) as error:
             raise StoreError(f"metadata: expected JSON values, got {error}") from error
         n_bytes = sum(array.nbytes for array in arrays.values()) + len(text)
-        n_bytes += 4 * matrix[1][0] * matrix[1][1] if matrix else 0
+        if matrix:
+            n_bytes += 4 * matrix[1][0] * matrix[1][1]
         with _failures(f"{self.root}: the entry could not be written", _ELSEWHERE):
             self._require_room(n_bytes)
             path = self._path(key)
@@ -424,7 +440,8 @@ class Context:
             thread.join()
 
     def _flush_until(self, ended: threading.Event) -> None:
-        sent, last = None, False
+        sent = None
+        last = False
         while not last:
             last = ended.wait(SECONDS_BETWEEN_REPORTS)
             latest = self._latest
@@ -459,7 +476,10 @@ def run_in_worker(
             f"{root}: expected a folder that all workers share, but the worker on {socket.gethostname()} has"
             f" another folder there; mount it there, or change {ENVIRONMENT}"
         )
-    on_device = nullcontext() if device == "auto" else use_device(device)
+    if device == "auto":
+        on_device = nullcontext()
+    else:
+        on_device = use_device(device)
     with on_device, in_use(), extra(), Context(key, store, send).sending() as context:
         store.require_writable()
         function(context, **kwargs)
@@ -477,7 +497,8 @@ class Stages:
     of 3"``. `stages` are pairs (name, expected seconds), in order. Only the ratios of the seconds matter."""
 
     def __init__(self, report: Progress, stages: Sequence[tuple[str, float]]) -> None:
-        self._report, self._names = report, [name for name, _ in stages]
+        self._report = report
+        self._names = [name for name, _ in stages]
         self._units = [max(1, round(_UNITS * seconds)) for _, seconds in stages]
         self._number = -1
 
@@ -496,7 +517,9 @@ class Stages:
 
     def _say(self, units: int, what: str) -> None:
         # Do not show "stage 1", which sounds like the beginning, although it may take most of the time.
-        place = f" · stage {self._number + 1} of {len(self._names)}" if self._number else ""
+        place = ""
+        if self._number:
+            place = f" · stage {self._number + 1} of {len(self._names)}"
         self._report(sum(self._units[: self._number]) + units, sum(self._units), what + place)
 
 
@@ -511,7 +534,8 @@ class TimeLeft:
     total time in seconds."""
 
     def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
-        self._expected, self._began = expected, now
+        self._expected = expected
+        self._began = now
         self._origin = now, 0  # time and count at the start of the present count
         self._done = self._total = 0
         self._estimate = (expected, now) if expected else None  # (seconds left, time of the estimate)
@@ -519,18 +543,23 @@ class TimeLeft:
     def hear(self, done: int, total: int, now: float) -> None:
         if self._total and (total != self._total or done < self._done):
             self._origin = now, done
-            self._estimate = self._estimate if self._expected else None
+            if not self._expected:
+                self._estimate = None
         elif (done, total) == (self._done, self._total):
             return
-        self._done, self._total = done, total
+        self._done = done
+        self._total = total
         if (rate := self.rate(now)) is None:
             return
-        left, first = (total - done) / rate, self._origin[1]
+        left = (total - done) / rate
+        first = self._origin[1]
         if self._expected is not None:
-            share, promised = (done - first) / (total - first), self._expected - (now - self._began)
+            share = (done - first) / (total - first)
+            promised = self._expected - (now - self._began)
             left += (max(promised, 0.0) - left) * _EVEN * (1 - share) / (share + _EVEN)
         if self._estimate is not None:
-            before, weight = self._falling(now), 1 - exp((self._estimate[1] - now) / max(_MEMORY * left, 0.5))
+            before = self._falling(now)
+            weight = 1 - exp((self._estimate[1] - now) / max(_MEMORY * left, 0.5))
             left = before + (left - before) * weight
         self._estimate = left, now
 
@@ -539,12 +568,16 @@ class TimeLeft:
         if self._estimate is None or self._done == self._total > 0:
             return None
         left = self._falling(now)
-        return left if left > _TOO_SHORT * self._estimate[0] else None
+        if left > _TOO_SHORT * self._estimate[0]:
+            return left
+        return None
 
     def rate(self, now: float) -> float | None:
         """The units per second of the current count; None before any progress."""
         since, first = self._origin
-        return (self._done - first) / (now - since) if self._done > first and now > since else None
+        if self._done > first and now > since:
+            return (self._done - first) / (now - since)
+        return None
 
     def _falling(self, now: float) -> float:
         return max(self._estimate[0] - (now - self._estimate[1]), 0.0)

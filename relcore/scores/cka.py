@@ -67,8 +67,10 @@ class RowSums:
         """Compute the sums of n centred rows xᵢ from `powers` (Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶), `square` (XᵀX, (d,
         d)) and `weighted` (Σ ‖xᵢ‖² xᵢ, (d,)). `u` and `r` are estimated from some `rows` (m, d) and their
         squared `lengths` (m,)."""
-        m, trace = len(rows), powers[0]
-        s3, square = float(powers[2] / trace**3), square / trace
+        m = len(rows)
+        trace = powers[0]
+        s3 = float(powers[2] / trace**3)
+        square = square / trace
         rows = rows.astype(np.float64) / np.sqrt(trace)
         gram = rows @ rows.T
         np.fill_diagonal(gram, 0)
@@ -97,17 +99,23 @@ def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
     long axes or heavy tails, the lower part of the band is too wide.
     """
     # `dimensions`: the product of both effective dimensions tr(S)² / tr(S²).
-    n, dimensions = x.n, 1 / (x.t2 * y.t2)
+    n = x.n
+    dimensions = 1 / (x.t2 * y.t2)
     mean = np.sqrt(dimensions) / (n - 1)
-    spread, excesses = 2 / ((n + 1) * (n - 1) ** 2 * (n - 2)), 1.0
+    spread = 2 / ((n + 1) * (n - 1) ** 2 * (n - 2))
+    excesses = 1.0
     for side in (x, y):  # τ, computed here, measures how unequal the squared lengths of the rows are
         beta = 1 / side.t2
         excess = n * (n + 1) * side.s2 / side.t2 - (n - 1) * (beta + 2)
-        excesses *= (n - 1) / ((n - 3) * (n - 1 - beta)) * excess if n - 1 > beta else 0.0
+        if n - 1 > beta:
+            excesses *= (n - 1) / ((n - 3) * (n - 1 - beta)) * excess
+        else:
+            excesses = 0.0
         spread *= n - 1 - beta
     variance = spread * (1 + (n - 3) / (2 * n * (n - 1)) * excesses)
     # The skewness of tr(S πTπᵀ) over all permutations π, if it is defined. The mean is 1 / (n − 1).
-    skewness, of_trace = 0.0, variance / dimensions
+    skewness = 0.0
+    of_trace = variance / dimensions
     if n >= 6 and of_trace >= 1e-12 / n**2:
         third = third_moment(x, y) - 3 * of_trace / (n - 1) - 1 / (n - 1) ** 3
         skewness = float(np.clip(third / of_trace**1.5, -8, 8))
@@ -125,7 +133,8 @@ def _low_end(mean: float, variance: float, skewness: float) -> float:
     from scipy.special import betaincinv, gammainccinv
 
     third = skewness * variance**1.5
-    a, b = 4 * variance**2 * mean + third * (variance - mean**2), third * mean - 2 * variance**2
+    a = 4 * variance**2 * mean + third * (variance - mean**2)
+    b = third * mean - 2 * variance**2
     if a <= 0:
         shape = 2 + mean**2 / variance
         return float(mean * (shape - 1) / gammainccinv(shape, 0.025))
@@ -142,7 +151,8 @@ def third_moment(x: RowSums, y: RowSums) -> float:
     spaces, scaled to trace 1 (Kazi-Aoual et al. 1995). It is a symmetric bilinear form of the sums of the two
     spaces."""
     n = float(x.n)
-    p, m = (n - 2) * 12, n**2 - 5 * n
+    p = (n - 2) * 12
+    m = n**2 - 5 * n
     # Coefficients of 1, t2, t3, s2, s3, u, r and b. The matrix is symmetric; entries left of the diagonal are
     # omitted.
     rows = (
@@ -196,7 +206,8 @@ def third_moment(x: RowSums, y: RowSums) -> float:
     )
     form = np.array([(0.0,) * (8 - len(row)) + row for row in rows])
     form += np.triu(form, 1).T
-    first, second = np.array([1, *astuple(x)[1:]]), np.array([1, *astuple(y)[1:]])
+    first = np.array([1, *astuple(x)[1:]])
+    second = np.array([1, *astuple(y)[1:]])
     return float(first @ form @ second) / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
 
 
@@ -232,11 +243,18 @@ class CkaSums:
     def value(self, debiased: bool = False) -> float:
         """Linear CKA; NaN if all rows of a space are equal. With `debiased`, the sums of each space must be
         `OwnMoments`."""
-        x, y = self.x, self.y
-        xy, xx, yy = self.xy, x.square, y.square
+        x = self.x
+        y = self.y
+        xy = self.xy
+        xx = x.square
+        yy = y.square
         if debiased:
-            xy, xx, yy = _unbiased(xy, x, y), _unbiased(xx, x, x), _unbiased(yy, y, y)
-        return xy / np.sqrt(xx * yy) if xx * yy > 0 else float("nan")
+            xy = _unbiased(xy, x, y)
+            xx = _unbiased(xx, x, x)
+            yy = _unbiased(yy, y, y)
+        if xx * yy > 0:
+            return xy / np.sqrt(xx * yy)
+        return float("nan")
 
     def score(self, note: str = "", debiased: bool = False) -> Score:
         """Linear CKA with its chance level. The score gets the note `note`, followed by a warning if all rows
@@ -287,7 +305,8 @@ def decisive_of_longest(n: int, longest: np.ndarray, squares: np.ndarray, fourth
     """The decisive rows among the `longest` of n rows. `squares` are their squared lengths; `fourth` is the
     sum of the fourth powers of the lengths of all rows."""
     order = np.argsort(-squares)[: min(_MOST_ROWS, max(1, n // 50)) + 1]
-    longest, squares = longest[order], squares[order]
+    longest = longest[order]
+    squares = squares[order]
     longer = squares >= 0.1 * squares.max()
     if (
         longer.all()
@@ -304,9 +323,13 @@ def decided_note(value: float, without: float, n_rows: int, names: Callable[[], 
     if abs(without - value) <= _DECIDED:
         return ""
     named = quote(names()) + (", …" if n_rows > 3 else "")
-    decide = f"One long row, {named}, decides" if n_rows == 1 else f"{n_rows} long rows, {named}, decide"
+    if n_rows == 1:
+        decide = f"One long row, {named}, decides"
+    else:
+        decide = f"{n_rows} long rows, {named}, decide"
     rest = f"CKA of the other rows is {short(without)}"
-    rest = "float32 cannot tell the other rows apart" if without != without else rest
+    if without != without:
+        rest = "float32 cannot tell the other rows apart"
     return f"{decide} this score; {rest}."
 
 
@@ -344,9 +367,13 @@ class OwnMoments(SpaceSums):
     def of(cls, X: np.ndarray, null: bool = True) -> OwnMoments:
         """Compute the sums from the rows X (n, d). `null` says whether those for the chance level are
         included."""
-        n, weighted, product = len(X), np.zeros(X.shape[1]), np.zeros((X.shape[1],) * 2)
-        lengths, buffer = np.empty(n), np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
-        mean, sample = mean_row(X), sampled_rows(n)
+        n = len(X)
+        weighted = np.zeros(X.shape[1])
+        product = np.zeros((X.shape[1],) * 2)
+        lengths = np.empty(n)
+        buffer = np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
+        mean = mean_row(X)
+        sample = sampled_rows(n)
         size = power_near(np.square(centred(X[sample], mean)).sum(axis=1))
         for block in row_blocks(n):
             part = buffer[: block.stop - block.start]
@@ -357,19 +384,23 @@ class OwnMoments(SpaceSums):
                 # Scale lengths to about 1, because cubes of large numbers exceed the range of float32.
                 weighted += (squares * np.float32(1 / size)) @ part[few]
             product += part.T @ part
-        square, sums = float(np.vdot(product, product)), None
+        square = float(np.vdot(product, product))
+        sums = None
         if null and square > 0 and n > 1:
             powers = lengths.sum(), lengths @ lengths, np.vdot(lengths * lengths, lengths)
             rows = centred(X[sample], mean)
             sums = RowSums.from_sums(n, powers, rows, lengths[sample], product, size * weighted)
-        spread, offset = float(np.sqrt(lengths.mean())), float(np.linalg.norm(mean.astype(np.float64)))
+        spread = float(np.sqrt(lengths.mean()))
+        offset = float(np.linalg.norm(mean.astype(np.float64)))
         return cls(square, sums, spread, offset, mean, lengths)
 
 
 def power_near(squares: np.ndarray) -> float:
     """The power of two that is nearest to the mean of the numbers; 1 if the mean is 0."""
     mean = float(squares.mean())
-    return 2.0 ** round(np.log2(mean)) if 0 < mean < np.inf else 1.0
+    if 0 < mean < np.inf:
+        return 2.0 ** round(np.log2(mean))
+    return 1.0
 
 
 def linear_cka(
@@ -406,7 +437,8 @@ def linear_cka(
     """
     ids = ids_of(X) if ids is None else ids
     X, Y = paired_matrices(X, Y, ("X", "Y"), by_block=True)
-    sums, note = _cka_sums(X, Y, own), ""
+    sums = _cka_sums(X, Y, own)
+    note = ""
     for side, moments, name in ((X, sums.x, "X"), (Y, sums.y, "Y")):
         if not np.isfinite(moments.lengths).all():
             need_finite(side, name)
@@ -414,7 +446,10 @@ def linear_cka(
     if len(rows) and len(X) - len(rows) >= 4:
         rest = np.delete(np.arange(len(X)), rows)
         without = cka_value(X[rest], Y[rest], debiased)
-        names = rows[:3].tolist() if ids is None else [ids[row] for row in rows[:3]]
+        if ids is None:
+            names = rows[:3].tolist()
+        else:
+            names = [ids[row] for row in rows[:3]]
         note = decided_note(sums.value(debiased), without, len(rows), lambda: names)
     return sums.score(note, debiased)
 
@@ -435,7 +470,9 @@ def _cka_sums(
 def _unbiased(biased: float, left: OwnMoments, right: OwnMoments) -> float:
     """Return n (n − 3) · HSIC, computed from centred rows. HSIC is the unbiased estimate of Song et al. 2012,
     eq. 5."""
-    n, p, q = len(left.lengths), left.lengths, right.lengths
+    n = len(left.lengths)
+    p = left.lengths
+    q = right.lengths
     return biased - n / (n - 2) * (p @ q) + p.sum() * q.sum() / ((n - 1) * (n - 2))
 
 
@@ -451,10 +488,14 @@ def cosine_score(
     chance level are exact (Hoeffding 1951, theorem 2): the mean ā·b̄, and the variance ⟨A, B⟩ / (n² (n − 1)),
     where A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ and B is the same for bᵢ.
     """
-    null, (a, b), means = None, products, [total / n for total in sums]
+    null = None
+    (a, b) = products
+    means = [total / n for total in sums]
     a, b = (side - n * np.outer(mean, mean) for side, mean in zip((a, b), means, strict=True))
     if between is not None:
-        a, b, means[0] = a @ between, between @ b, means[0] @ between
+        a = a @ between
+        b = between @ b
+        means[0] = means[0] @ between
     if n > 1:
         null = ChanceLevel.from_moments(means[0] @ means[1], np.vdot(a, b) / ((n - 1) * n**2))
     return Score(paired / n, metric="cosine", n=n, null=null)
@@ -484,7 +525,8 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
     if source.shape != target.shape:
         raise SpaceError(f"expected row-aligned spaces of one width, got {source.shape} and {target.shape}")
     if not of_unit_length:
-        source, target = unit_rows(source), unit_rows(target)
+        source = unit_rows(source)
+        target = unit_rows(target)
     both = source, target
     paired = float(np.vecdot(*both).sum(dtype=np.float64))
     sums = [rows.sum(axis=0, dtype=np.float64) for rows in both]

@@ -135,11 +135,15 @@ class Jaccard(Metric):
 
     def score(self, pair: AlignedPair) -> Score | None:
         usable = pair.same_width or pair.convention == "mutual"
-        return _with_chance(pair, pair.neighbours.jaccard()) if usable else None
+        if usable:
+            return _with_chance(pair, pair.neighbours.jaccard())
+        return None
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
         usable = before.same_width or before.convention == "mutual"
-        return overlap_difference(before.neighbours, now.neighbours) if usable else None
+        if usable:
+            return overlap_difference(before.neighbours, now.neighbours)
+        return None
 
 
 class MeanReciprocalRank(Metric):
@@ -149,11 +153,15 @@ class MeanReciprocalRank(Metric):
     unchanged_by = ("scale",)
 
     def score(self, pair: AlignedPair) -> Score | None:
-        return _with_chance(pair, pair.neighbours.mrr()) if pair.same_width else None
+        if pair.same_width:
+            return _with_chance(pair, pair.neighbours.mrr())
+        return None
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
         ranks = (pair.neighbours.reciprocal_rank for pair in (before, now))
-        return mean_difference(*ranks) if before.same_width else None
+        if before.same_width:
+            return mean_difference(*ranks)
+        return None
 
 
 class MutualKNN(Jaccard):
@@ -167,7 +175,8 @@ class MutualKNN(Jaccard):
     def between(
         self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any
     ) -> Score:
-        lists, queries = (own(first), own(second)), self._queries(first, settings)
+        lists = (own(first), own(second))
+        queries = self._queries(first, settings)
         return Neighbours(first.vectors, second.vectors, queries, *lists, "mutual", "cpu").jaccard()
 
     def _queries(self, space: LatentSpace, settings: Any) -> np.ndarray:
@@ -205,7 +214,8 @@ class ClassAgreement(Metric):
         votes = pair.labelled_neighbours()
         if votes is None:
             return None
-        hits, null = _hits(votes), None
+        hits = _hits(votes)
+        null = None
         if len(votes.queries) > 1:
             rng = np.random.default_rng(0)
             draws = np.empty(number_of_draws(len(votes.queries)))
@@ -230,7 +240,9 @@ class ClassAgreement(Metric):
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
         votes = before.labelled_neighbours(), now.labelled_neighbours()
-        return None if None in votes else mean_difference(*map(_hits, votes))
+        if None in votes:
+            return None
+        return mean_difference(*map(_hits, votes))
 
 
 def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) -> np.ndarray:
@@ -250,9 +262,13 @@ def has_majority_class(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
     """Whether the class `own` (m,) of each row is the most frequent class among its neighbours `voted` (m,
     k): (m,) bool."""
     voted = np.sort(voted, axis=1)
-    run, most = np.zeros(len(own), dtype=np.int64), np.zeros((2, len(own)), dtype=np.int64)
+    run = np.zeros(len(own), dtype=np.int64)
+    most = np.zeros((2, len(own)), dtype=np.int64)
     for place in range(voted.shape[1]):
-        same = voted[:, place] == voted[:, place - 1] if place else np.zeros(len(own), dtype=bool)
+        if place:
+            same = voted[:, place] == voted[:, place - 1]
+        else:
+            same = np.zeros(len(own), dtype=bool)
         run = np.where(same, run + 1, 1)
         mine = voted[:, place] == own
         most[0], most[1] = np.maximum(most[0], run * ~mine), np.maximum(most[1], run * mine)
@@ -260,7 +276,8 @@ def has_majority_class(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
 
 
 # Number of rows for the difference of two scores, and for the interval of the difference.
-_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000
+_DIFFERENCE_ROWS = 4000
+_INFLUENCE_ROWS = 1000
 
 
 class LinearCKA(Metric):
@@ -277,7 +294,8 @@ class LinearCKA(Metric):
         """The change of CKA, on samples of the held-out rows. The interval comes from `cka_influence`."""
         split = before.split
         sampled = Split.held_out(split.ids[split.test], random_state=split.random_state)
-        rows, few = sampled.queries(_DIFFERENCE_ROWS), sampled.queries(_INFLUENCE_ROWS)
+        rows = sampled.queries(_DIFFERENCE_ROWS)
+        few = sampled.queries(_INFLUENCE_ROWS)
         scores = [pair.of_some_rows(cka_value, rows) for pair in (before, now)]
         pulls = [pair.of_some_rows(cka_influence, few) for pair in (before, now)]
         error = np.std(pulls[1] - pulls[0], ddof=1) / np.sqrt(len(split.test))
@@ -316,10 +334,14 @@ class MeanCosine(Metric):
     unchanged_by = ("scale",)
 
     def score(self, pair: AlignedPair) -> Score | None:
-        return pair.mean_cosine() if pair.same_width else None
+        if pair.same_width:
+            return pair.mean_cosine()
+        return None
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
-        return mean_difference(before.cosines, now.cosines) if before.same_width else None
+        if before.same_width:
+            return mean_difference(before.cosines, now.cosines)
+        return None
 
 
 # Number of queries for scores that must appear immediately. Their interval is ± .02.
@@ -378,8 +400,13 @@ def class_labels(match: Match) -> np.ndarray | None:
 
     They are the labels of the source; if it has none, those of the target.
     """
-    labels = match.target.labels if match.source.labels is None else match.source.labels
-    return labels if labels is not None and 2 * np.count_nonzero(labels != "") > len(labels) else None
+    if match.source.labels is None:
+        labels = match.target.labels
+    else:
+        labels = match.source.labels
+    if labels is not None and 2 * np.count_nonzero(labels != "") > len(labels):
+        return labels
+    return None
 
 
 def score_pair(
@@ -479,12 +506,14 @@ def long_rows(space: LatentSpace) -> str:
     of the pruned inverse changed by .05, and whenever the inverse failed.
     """
     mean = mean_of(space)
-    far, n = Engine().lengths(space.vectors, mean).astype(np.float64), len(space)
+    far = Engine().lengths(space.vectors, mean).astype(np.float64)
+    n = len(space)
     if n < 3 or not far.any():
         return ""
     far /= far.max()
     rows = decisive_rows((far * far,))
-    rows = rows if len(rows) else far.argmax(keepdims=True)
+    if not len(rows):
+        rows = far.argmax(keepdims=True)
     directions = unit_rows(space.vectors[rows], mean).astype(np.float64)
     # The offsets of all rows from the mean add up to 0, so this is how far the mean of the others moved.
     moved = float(np.linalg.norm(far[rows] @ directions)) / (n - len(rows))
@@ -493,9 +522,13 @@ def long_rows(space: LatentSpace) -> str:
     if moved <= _MOVED * spread:
         return ""
     named = quote(space.ids[rows[:3]]) + ", …" * (len(rows) > 3)
-    move, decide, them = f"{len(rows)} long rows, {named}, move", "they decide", "them"
+    move = f"{len(rows)} long rows, {named}, move"
+    decide = "they decide"
+    them = "them"
     if len(rows) == 1:
-        move, decide, them = f"One long row, {named}, moves", "it decides", "it"
+        move = f"One long row, {named}, moves"
+        decide = "it decides"
+        them = "it"
     return (
         f"{move} the mean of {quote([space.name])} by {short(moved / max(spread, 1e-9), 1)} times the spread"
         f" of the other rows, so {decide} centred scores. Leave {them} out."
@@ -509,7 +542,9 @@ def _drawn_queries(scores: Mapping[str, Score]) -> str:
         return ""
     forms: dict[str, list[str]] = {}
     for form, score in scores.items():
-        some = f"{score.n_queries:,} of" if score.interval else "all"
+        some = "all"
+        if score.interval:
+            some = f"{score.n_queries:,} of"
         forms.setdefault(f"{some} {counted(score.n, 'row')}", []).append(form)
     first = next(iter(scores.values()))
     text = f"{first.n_queries:,} of them as queries"
@@ -528,7 +563,10 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     paper convention (Moschella et al. 2023), 300 of them as queries (± …)``, ``RSA: 1,000 of the rows, drawn
     by their ids``.
     """
-    absolute, others, listed, sampled = "", "", {}, {}
+    absolute = ""
+    others = ""
+    listed = {}
+    sampled = {}
     for form, by_metric in scores.items():
         n = max(score.drawn_from or score.n for score in by_metric.values())
         if form == "absolute":
@@ -585,7 +623,10 @@ def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[
         # The cell is empty if all rows are queries.
         cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))
         chance = [short_chance(row.chance), band(row.null_low, row.null_high)]
-        cells += ["", ""] if pd.isna(row.chance) else chance
+        if pd.isna(row.chance):
+            cells += ["", ""]
+        else:
+            cells += chance
         rows.append(cells)
     return rows
 
@@ -631,11 +672,14 @@ def score_forms(
         extra_neighbours=EXTRA_NEIGHBOURS if keep else 0,
     )
     rows = RowPair(match.source.vectors, match.target.vectors, match.ids, labels, device, done)
-    splits, parts = {}, []
+    splits = {}
+    parts = []
     for group in groups_of(forms):
         split = held_out(match, anchor_ids, group[0], k, convention)
         splits |= dict.fromkeys(group, split)
-        own = anchors if group[0] != "absolute" else NO_ROWS
+        own = NO_ROWS
+        if group[0] != "absolute":
+            own = anchors
         roles = RowRoles(len(match), own, split.queries(n_queries), split.untested, rows.labelled)
         parts.append((replace(request, forms=group), roles))
     pairs = {}
@@ -683,7 +727,10 @@ def anchor_differences(
     pair = RowPair(match.source.vectors, match.target.vectors, match.ids, labels, device)
 
     def passed(anchors: Sequence[str]) -> AlignedPair:
-        used = () if form == "absolute" else shared_anchors(anchors, match.source, match.target)
+        if form == "absolute":
+            used = ()
+        else:
+            used = shared_anchors(anchors, match.source, match.target)
         known = (kept or {}).get(tuple(anchors))
         if known is not None and (narrowed := known.narrowed(request, split, queries)):
             return narrowed

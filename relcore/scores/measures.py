@@ -65,7 +65,10 @@ def notes_sample(function: Callable[_Given, Score]) -> Callable[_Given, Score]:
     def noted(*given: _Given.args, **settings: _Given.kwargs) -> Score:
         score = function(*given, **settings)
         rows: Any = given[0] if given else settings["source"]
-        n = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+        if hasattr(rows, "shape"):
+            n = rows.shape[0]
+        else:
+            n = len(rows)
         if score.n < n:
             score.drawn_from = n
             sample = f"{score.n:,} of {n:,} rows, drawn by their ids; most_rows=None takes all."
@@ -95,7 +98,10 @@ def paired_rows(
     if most_rows is not None and most_rows < 4:
         raise SpaceError(f"most_rows: expected 4 or more rows, or None for all, got {most_rows!r:.40}")
     if most_rows is not None and len(source) > most_rows:
-        names = np.arange(len(source)).astype(str) if ids is None else np.asarray(ids)
+        if ids is None:
+            names = np.arange(len(source)).astype(str)
+        else:
+            names = np.asarray(ids)
         rows = Split.held_out(names).queries(most_rows)
     sides = tuple(np.asarray(side[rows], dtype=np.float64) for side in (source, target))
     for side, name in zip(sides, ("source", "target"), strict=True):
@@ -139,7 +145,8 @@ def matrix_agreement(A: np.ndarray, B: np.ndarray, metric: str, convention: str 
     """The cosine of two symmetric matrices (n, n) with paired rows, −1 … 1. For the chance level, the rows
     and columns of one matrix are permuted together (Mantel 1967)."""
     A, B = (side / np.linalg.norm(side) for side in (A, B))
-    few_a, few_b = A.astype(np.float32), B.astype(np.float32)
+    few_a = A.astype(np.float32)
+    few_b = B.astype(np.float32)
 
     def value(order: np.ndarray) -> float:
         return float(np.vdot(few_a, few_b[order[:, None], order]))
@@ -324,7 +331,8 @@ def pwcca(
     1.0
     """
     X, Y = (about_mean(side) for side in paired_rows(source, target, most_rows, ids))
-    (U, _), (V, _) = _components(X), _components(Y)
+    (U, _) = _components(X)
+    (V, _) = _components(Y)
     if V.shape[1] < U.shape[1]:
         U, V, X = V, U, Y
     projected = U.T @ X
@@ -372,7 +380,8 @@ def gulp(
     if not ridge >= 0:
         raise SpaceError(f"ridge: expected 0 or more, got {ridge}")
     X, Y = paired_rows(source, target, most_rows, ids)
-    sides, own = [], []
+    sides = []
+    own = []
     for side in (X, Y):
         U, variances = _components(about_mean(side))  # a space's variances add up to 1
         shrinkage = variances / (variances + ridge)
@@ -394,19 +403,25 @@ def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarr
     variance. Axes that are only rounding errors are left out."""
     if X.shape[1] <= len(X):
         squares, axes = np.linalg.eigh(X.T @ X)
-        squares, axes = squares[::-1], axes[:, ::-1]
+        squares = squares[::-1]
+        axes = axes[:, ::-1]
     else:
         squares, left = np.linalg.eigh(X @ X.T)
-        squares, left = squares[::-1], left[:, ::-1]
+        squares = squares[::-1]
+        left = left[:, ::-1]
     r = int(np.count_nonzero(squares > _REAL * squares[0]))
     if share < 1:
         r = min(r, int(np.searchsorted(np.cumsum(squares) / squares.sum(), share)) + 1)
-    U = X @ axes[:, :r] / np.sqrt(squares[:r]) if X.shape[1] <= len(X) else left[:, :r]
+    if X.shape[1] <= len(X):
+        U = X @ axes[:, :r] / np.sqrt(squares[:r])
+    else:
+        U = left[:, :r]
     return U, squares[:r]
 
 
 def _few_rows(U: np.ndarray, V: np.ndarray) -> str:
-    n, axes = len(U), U.shape[1] + V.shape[1]
+    n = len(U)
+    axes = U.shape[1] + V.shape[1]
     if n > axes:
         return ""
     return f"With {n:,} rows and {axes:,} axes canonical correlations are near 1 in any data. Use more rows."
@@ -569,7 +584,8 @@ KernelCKA = metric_of(kernel_cka, "rotation", "scale", "shift")
 
 
 class AngularCKA(SampledMetric):
-    function, unchanged_by = staticmethod(angular_cka), LinearCKA.unchanged_by
+    function = staticmethod(angular_cka)
+    unchanged_by = LinearCKA.unchanged_by
     reads = "sums"
 
     def score(self, pair: AlignedPair) -> Score:
@@ -698,11 +714,9 @@ def cknna(
     from scipy import sparse
 
     neighbours = _mutual_neighbours(source, target, k, ids, most_rows)
-    n, X, Y = (
-        len(neighbours.first_lists),
-        neighbours.source.astype(np.float64),
-        neighbours.target.astype(np.float64),
-    )
+    n = len(neighbours.first_lists)
+    X = neighbours.source.astype(np.float64)
+    Y = neighbours.target.astype(np.float64)
 
     def align(lists: np.ndarray, others: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
         """Return n (n − 3) · HSIC of the cosines within `first` and within `second`, between each row and the
@@ -711,7 +725,8 @@ def cknna(
         columns = lists[rows, places]
         cosines = (np.vecdot(side[rows], side[columns]) for side in (first, second))
         one, two = (sparse.csr_array((values, (rows, columns)), (n, n)) for values in cosines)
-        shared, crossed = one.T.multiply(two).sum(), one.sum(axis=0) @ two.sum(axis=1)
+        shared = one.T.multiply(two).sum()
+        crossed = one.sum(axis=0) @ two.sum(axis=1)
         return shared + one.sum() * two.sum() / ((n - 1) * (n - 2)) - 2 * crossed / (n - 2)
 
     own = (
@@ -761,7 +776,8 @@ def second_order_cosine(
     1.0
     """
     neighbours = _mutual_neighbours(source, target, k, ids, most_rows)
-    first, second = neighbours.source @ neighbours.source.T, neighbours.target @ neighbours.target.T
+    first = neighbours.source @ neighbours.source.T
+    second = neighbours.target @ neighbours.target.T
     rows = np.arange(len(first))[:, None]
 
     def value(own: np.ndarray, other: np.ndarray, order: np.ndarray) -> float:
@@ -793,7 +809,10 @@ def _of_lists(
     def permuted(order: np.ndarray) -> float:
         return value(neighbours.first_lists, np.argsort(order)[neighbours.second_lists[order]], order)
 
-    null = None if neighbours.repeated else by_permutation(permuted, n, 40 * n * k * k)
+    if neighbours.repeated:
+        null = None
+    else:
+        null = by_permutation(permuted, n, 40 * n * k * k)
     score = value(neighbours.first_lists, neighbours.second_lists, np.arange(n))
     return Score(score, metric=metric, convention="mutual", k=k, n=n, null=null, note=neighbours.note)
 

@@ -87,7 +87,10 @@ class Neighbours:
         convention: str,
     ) -> Neighbours:
         crossing = tuple(lists[name][:, :k] for name in ("forward", "backward") if name in lists)
-        other = lists["other"] if "other" in lists else crossing[0]
+        if "other" in lists:
+            other = lists["other"]
+        else:
+            other = crossing[0]
         return cls(*sides, queries, lists["own"][:, :k], other[:, :k], convention, "cpu", crossing)
 
     @cached_property
@@ -100,17 +103,24 @@ class Neighbours:
         """The share of sampled queries that equal their nearest row in both spaces. A share that chance
         explains, as in one dimension, counts as 0."""
         some = self.queries[:_NOTED_ROWS]
-        lists, every = self.first_lists[: len(some), :2], np.arange(len(some))
+        lists = self.first_lists[: len(some), :2]
+        every = np.arange(len(some))
         nearest = lists[every, (lists != some[:, None]).argmax(axis=1)]
         equal = nearest != some
         for rows in (self.source, self.target):
             distances = np.linalg.norm(unit_rows(rows[some]) - unit_rows(rows[nearest]), axis=1)
             equal &= distances < _NEAR
         # The other space is the one whose rows are not in `first_lists`.
-        other = self.source if self.convention == "paper" else self.target
-        units, share = unit_rows(other[some]), float(equal.mean())
+        if self.convention == "paper":
+            other = self.source
+        else:
+            other = self.target
+        units = unit_rows(other[some])
+        share = float(equal.mean())
         by_chance = np.mean(units @ units.T > 1 - _NEAR) - 1 / len(some)
-        return share if share > max(_MOST_ALIKE, 1.5 * by_chance) else 0.0
+        if share > max(_MOST_ALIKE, 1.5 * by_chance):
+            return share
+        return 0.0
 
     @cached_property
     def note(self) -> str:
@@ -123,7 +133,8 @@ class Neighbours:
                 " is no chance level. Keep one row of each."
             )
         some = self.queries[:_NOTED_ROWS]
-        paper, mutual = self.convention == "paper", self.convention == "mutual"
+        paper = self.convention == "paper"
+        mutual = self.convention == "mutual"
         sides = (self.target if paper else self.source, self.first_lists), (self.target, self.second_lists)
         for rows, lists in sides[: 1 + mutual]:
             last = rows[lists[: len(some), -1]]
@@ -140,7 +151,8 @@ class Neighbours:
     def reciprocal_rank(self) -> np.ndarray:
         """For each query, 1 / rank of its own row in the other space, or 0 beyond rank k, (m,). "mutual"
         averages both directions."""
-        crossing, ranks = self.crossing, []
+        crossing = self.crossing
+        ranks = []
         if crossing is None and self.convention == "paper":
             crossing = (self.second_lists,)
         elif crossing is None:
@@ -164,7 +176,9 @@ class Neighbours:
 
         The chance level comes from permutations of the rows.
         """
-        null, rng, m = None, np.random.default_rng(0), len(self.queries)
+        null = None
+        rng = np.random.default_rng(0)
+        m = len(self.queries)
         if m > 1:
             every = range(number_of_draws(m))
             if self.convention == "paper":  # compare query i with the list of query π(i), where π(i) ≠ i
@@ -185,12 +199,16 @@ class Neighbours:
         of these ranks. For "mutual", the mean of both directions,
         the band assumes that a query has the same rank in both.
         """
-        (m, k), n, rng = self.first_lists.shape, len(self.target), np.random.default_rng(0)
+        (m, k) = self.first_lists.shape
+        n = len(self.target)
+        rng = np.random.default_rng(0)
         reciprocal = np.append(1 / np.arange(1, k + 1), 0.0)
         chances = np.append(np.full(k, 1 / n), 1 - k / n)
         draws = rng.multinomial(m, chances / chances.sum(), _RANK_DRAWS) @ reciprocal / m
         null = ChanceLevel.from_draws(draws, mean=float(reciprocal.sum() / n))
-        first = float(np.mean(self.reciprocal_rank == 1)) if self.convention == "paper" else None
+        first = None
+        if self.convention == "paper":
+            first = float(np.mean(self.reciprocal_rank == 1))
         return self._score("mrr", self.reciprocal_rank, null, top1=first)
 
     def _score(
@@ -212,11 +230,13 @@ class Neighbours:
     def _renamed(self, rng: np.random.Generator) -> np.ndarray:
         """The `second_lists` after a permutation π of the rows of the second space. Row π(i) gets the number
         of row i, so no new search is needed."""
-        order, (rows, places, query_numbers, non_queries) = rng.permutation(len(self.queries)), self._listed
+        order = rng.permutation(len(self.queries))
+        (rows, places, query_numbers, non_queries) = self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
         renamed[~non_queries] = self.queries[np.argsort(order)][query_numbers]
         if non_queries.any():  # listed rows that are no queries are renamed among themselves
-            n_others, queries = len(self.target) - len(order), np.sort(self.queries)
+            n_others = len(self.target) - len(order)
+            queries = np.sort(self.queries)
             if n_others <= _PERMUTED_ROWS:
                 names = np.empty(n_others, dtype=np.int64)
                 names[rng.permutation(n_others)] = np.arange(n_others)
@@ -234,7 +254,8 @@ class Neighbours:
         the index among the queries of each distinct row that is a query; and which distinct rows are no
         queries (r,)."""
         rows, places = np.unique(self.second_lists, return_inverse=True)
-        non_queries, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
+        non_queries = ~np.isin(rows, self.queries)
+        order = np.argsort(self.queries)
         query_numbers = order[np.searchsorted(self.queries[order], rows[~non_queries])]
         return rows, places.reshape(self.second_lists.shape), query_numbers, non_queries
 
@@ -331,7 +352,9 @@ def jaccard(
     True
     """
     neighbours = _neighbours_of_pair(source, target, k, convention, n_queries, queries, random_state, device)
-    return neighbours.jaccard() if convention == "mutual" else _with_note(neighbours.jaccard(), neighbours)
+    if convention == "mutual":
+        return neighbours.jaccard()
+    return _with_note(neighbours.jaccard(), neighbours)
 
 
 def mrr(
@@ -381,11 +404,9 @@ def _with_note(score: Score, neighbours: Neighbours) -> Score:
     more than twice as far above chance. With common axes, noise would lower the overlap within the spaces at
     least as much, so the axes must differ."""
     some = neighbours.queries[:: -(-len(neighbours.queries) // _NOTED_ROWS)]
-    sides, k, device = (
-        (neighbours.source, neighbours.target),
-        neighbours.first_lists.shape[1],
-        neighbours.device,
-    )
+    sides = (neighbours.source, neighbours.target)
+    k = neighbours.first_lists.shape[1]
+    device = neighbours.device
     if len(some) < 2 or k >= len(neighbours.target):
         return score
     across = _search(sides, some, k, "paper", device).jaccard()
@@ -440,7 +461,8 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
     intervals for two sets of anchors, 186 to 197 contain the true difference with 300 rows, all of them
     queries, in both conventions; with 120 rows, 192 ("paper") and 177 ("mutual") contain it.
     """
-    (m, k), n = before.first_lists.shape, len(before.target)
+    (m, k) = before.first_lists.shape
+    n = len(before.target)
     if n - 1 - (before.convention == "mutual") < k or queries_decide(n, m):
         return mean_difference(before.overlap, now.overlap)
     change = now.overlap - before.overlap
@@ -474,10 +496,14 @@ def effects_of_rows(neighbours: Neighbours) -> sparse.csr_array:
         (lists[:, :k], lists[:, k:]) for lists in (longer.first_lists, longer.second_lists)
     )
     twins = own[:, :, None] == other[:, None, :]
-    own_shared, other_shared = twins.any(axis=2), twins.any(axis=1)
+    own_shared = twins.any(axis=2)
+    other_shared = twins.any(axis=1)
     shared = own_shared.sum(axis=1, keepdims=True)
-    gains_own, gains_other = (next_own == other).any(axis=1), (next_other == own).any(axis=1)
-    gains_own, gains_other, gains_both = gains_own[:, None], gains_other[:, None], next_own == next_other
+    gains_own = (next_own == other).any(axis=1)
+    gains_other = (next_other == own).any(axis=1)
+    gains_own = gains_own[:, None]
+    gains_other = gains_other[:, None]
+    gains_both = next_own == next_other
 
     def change(now: np.ndarray) -> np.ndarray:
         return now / (2 * k - now) - shared / (2 * k - shared)

@@ -173,7 +173,9 @@ class Representation:
         representation, as float64."""
         if self.factors is not None:
             return vectors * self.factors
-        return vectors if self.matrix is None else vectors @ self.matrix
+        if self.matrix is None:
+            return vectors
+        return vectors @ self.matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,20 +237,26 @@ class BlockRows:
         block: slice = slice(None),
         kept: np.ndarray | None = None,
     ) -> None:
-        self.device, self.frames, self.side = device, frames, side
-        self._source, self._block, self._kept = X, block, kept
+        self.device = device
+        self.frames = frames
+        self.side = side
+        self._source = X
+        self._block = block
+        self._kept = kept
         self._held: dict[str, Array] = {}
 
     def coordinates(self, name: str) -> Array:
         return self._once(name, self._coordinates, self.frames[name])
 
     def centred(self, name: str) -> Array:
-        rows, centre = self.coordinates(name), self.frames[name].centre
+        rows = self.coordinates(name)
+        centre = self.frames[name].centre
         return self._once(f"{name} centred", self.device.centred, rows, centre)
 
     def directions(self, form: Representation) -> Array:
         """The rows of a representation scaled to length 1, (m, w)."""
-        rows, buffer = self.coordinates(form.frame), f"moved {self.side}"
+        rows = self.coordinates(form.frame)
+        buffer = f"moved {self.side}"
         if form.factors is not None:
             rows = self.device.scaled(rows, form.factors, buffer)
         elif form.of_centred:
@@ -262,7 +270,8 @@ class BlockRows:
         if form.factors is None:
             turned = self._turned(form)
             return self.device.row_products(turned, turned)
-        rows, name = self.centred(form.frame), f"{form.frame} squared"
+        rows = self.centred(form.frame)
+        name = f"{form.frame} squared"
         squares = self._once(name, self.device.scaled, rows, rows)
         return squares @ (form.factors * form.factors)
 
@@ -274,7 +283,8 @@ class BlockRows:
 
     def _coordinates(self, frame: Coordinates, buffer: str) -> Array:
         if frame.turn is not None:
-            rows, moved = self.coordinates("raw"), f"moved {self.side}"
+            rows = self.coordinates("raw")
+            moved = f"moved {self.side}"
             if frame.mean is not None:
                 rows = self.device.centred(rows, frame.mean, moved)
             return self.device.product(self.device.unit(rows, moved), frame.turn, buffer)
@@ -284,7 +294,9 @@ class BlockRows:
                 frame.projection.transform(rows if self._kept is None else rows[self._kept])
             )
         rows = self.device.block_on_device(self._source, self._block)
-        return rows if self._kept is None else rows[self.device.put(self._kept)]
+        if self._kept is None:
+            return rows
+        return rows[self.device.put(self._kept)]
 
     def _once(self, name: str, make: Callable[..., Array], *given: Any) -> Array:
         if name not in self._held:
@@ -300,7 +312,9 @@ Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row
 def frames_of(
     request: ScoreRequest, roles: RowRoles, mean: np.ndarray, gathered: Mapping[str, np.ndarray], side: int
 ) -> CoordinatesByName:
-    forms, spec, sample = set(request.forms), request.projection, gathered["centre"]
+    forms = set(request.forms)
+    spec = request.projection
+    sample = gathered["centre"]
     total = roles.n * mean
     centre = mean = mean_row(sample, mean)
     if len(roles.left_out):  # an anchor can be so long that the mean is far from all rows that are no anchors
@@ -340,23 +354,28 @@ def _procrustes(
     """The representation "procrustes" of both spaces. The rotation maps the anchors of the source onto those
     of the target. Both spaces are centred by the mean of the target, as in `represent`.
     """
-    fitted, (source, target) = Procrustes().fit(*anchors), (side["raw"] for side in frames)
+    fitted = Procrustes().fit(*anchors)
+    (source, target) = (side["raw"] for side in frames)
     centre = source.centre.astype(np.float64)
     shift = (centre - fitted.source_mean_) @ fitted.matrix_ + fitted.target_mean_ - mean
-    matrix, left = fitted.matrix_.astype(np.float32), target.centre - mean
+    matrix = fitted.matrix_.astype(np.float32)
+    left = target.centre - mean
     return (
         Representation("raw", True, matrix=matrix, shift=shift.astype(np.float32)),
         Representation("raw", True, shift=left.astype(np.float32) if left.any() else None),
     )
 
 
-_CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # number of sampled rows for a centre, with and without sums
+# number of sampled rows for a centre, with and without sums
+_CENTRE_ROWS = 4096
+_FEW_CENTRE_ROWS = 1024
 
 
 def needed_rows(request: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]:
     """The numbers of the rows that must be read to make a plan, by their use: the queries, and a few thousand
     others."""
-    n, n_centre = len(roles), _CENTRE_ROWS if request.sums else _FEW_CENTRE_ROWS
+    n = len(roles)
+    n_centre = _CENTRE_ROWS if request.sums else _FEW_CENTRE_ROWS
     rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
     for name, places in (("sample", sampled_rows(n)), ("centre", np.arange(0, n, max(1, n // n_centre)))):
         rows[name] = to_full_index(places, roles.left_out)
@@ -453,14 +472,19 @@ class Plan:
         are the same.
         """
         source, target = self.forms[name]
-        return None if source.basis is None else source.basis.T @ target.basis
+        if source.basis is None:
+            return None
+        return source.basis.T @ target.basis
 
     def searched(self, name: str) -> list[Search]:
         """The searches that the scores of a representation need. For a vote of classes, they find k + 1 rows,
         because the query is removed later."""
-        k, labelled = self.request.k + self.request.extra_neighbours, self.roles.labelled
+        k = self.request.k + self.request.extra_neighbours
+        labelled = self.roles.labelled
         mutual = self.request.convention == "mutual"
-        searches = [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)] if mutual else []
+        searches = []
+        if mutual:
+            searches = [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)]
         if not self.same_width(name):
             return searches
         searches = searches or [Search("own", 1, 1, k)]
@@ -475,7 +499,8 @@ class Plan:
             [self.directions(name, side, gathered[what][side]) for side in (0, 1)]
             for what in ("queries", "centre")
         )
-        crossing, sides = self.between(name), []
+        crossing = self.between(name)
+        sides = []
         for side in (0, 1):
             each = tuple(search for search in self.searched(name) if search.base == side)
             vectors = []
@@ -485,7 +510,8 @@ class Plan:
                     rows = rows @ (crossing.T if side == 0 else crossing)
                 vectors.append(rows)
             if each:
-                stacked, common = np.concatenate(vectors), common_direction(some[side])
+                stacked = np.concatenate(vectors)
+                common = common_direction(some[side])
                 stacked = (stacked if common is None else stacked - common).astype(np.float32)
                 tied = common is None and many_coincide(some[side], len(self.roles), self.request.k)
             sides.append(Searches(each, stacked, order_seed(some[side]), common, tied) if each else None)
@@ -506,19 +532,28 @@ class Sums:
     """
 
     def __init__(self, plan: Plan, device: Device | None = None) -> None:
-        self.plan, self.device = plan, device or NumpyDevice()
-        put, request = self.device.put, plan.request
+        self.plan = plan
+        self.device = device or NumpyDevice()
+        put = self.device.put
+        request = plan.request
         self._frames = [
             {name: to_device(self.device, frame) for name, frame in side.items()} for side in plan.frames
         ]
         self._forms = {
             name: [to_device(self.device, form) for form in both] for name, both in plan.forms.items()
         }
-        self.n, self._sums, self.tops, self._searched, self._crossing = 0, {}, {}, {}, {}
+        self.n = 0
+        self._sums = {}
+        self.tops = {}
+        self._searched = {}
+        self._crossing = {}
         for name, both in plan.searches.items():
             for side, searches in enumerate(both):
                 if searches is not None:
-                    common = None if searches.common is None else put(searches.common)
+                    if searches.common is None:
+                        common = None
+                    else:
+                        common = put(searches.common)
                     self._searched[name, side] = put(searches.queries), common
                     for search in searches.each:
                         seed = searches.seed if search.alone else None
@@ -530,7 +565,10 @@ class Sums:
                 self.tops |= {f"{name}/longest/{side}": top_rows(self.device, 1, LONGEST) for side in (0, 1)}
             if request.cosines and plan.same_width(name):
                 between = plan.between(name)
-                self._crossing[name] = None if between is None else put(between.astype(np.float32))
+                if between is None:
+                    self._crossing[name] = None
+                else:
+                    self._crossing[name] = put(between.astype(np.float32))
         self._cosines: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in self._crossing}
 
     def add(
@@ -547,8 +585,12 @@ class Sums:
         scored = np.flatnonzero(~np.isin(rows, self.plan.roles.left_out))
         kept = None
         if len(scored) < len(rows):
-            kept, rows = scored, rows[scored]
-            labelled = None if labelled is None else labelled[scored]
+            kept = scored
+            rows = rows[scored]
+            if labelled is None:
+                labelled = None
+            else:
+                labelled = labelled[scored]
         if not len(rows):
             return
         self.n += len(rows)
@@ -590,11 +632,17 @@ class Sums:
                 self._sum(f"{name}/unit gram/{side}", X.T @ X)
         if name in self._crossing:
             crossing = self._crossing[name]
-            moved = unit[0] if crossing is None else self.device.product(unit[0], crossing, "crossed")
+            if crossing is None:
+                moved = unit[0]
+            else:
+                moved = self.device.product(unit[0], crossing, "crossed")
             self._cosines[name].append((rows, self.device.row_products(moved, unit[1])))
         elif paired:
             is_moved = forms[0].basis is not None
-            products = unit[0].T @ unit[1] if is_moved else self.device.row_products(*unit).sum()
+            if is_moved:
+                products = unit[0].T @ unit[1]
+            else:
+                products = self.device.row_products(*unit).sum()
             self._sum(f"{name}/paired", products)
         for side in (0, 1):
             if (name, side) in self._searched:
@@ -605,7 +653,8 @@ class Sums:
     ) -> None:
         """Add powers of the squared lengths of the centred rows, and sums of coordinates weighted by these
         powers."""
-        lengths, centred = block.squares(form), block.centred(form.frame)
+        lengths = block.squares(form)
+        centred = block.centred(form.frame)
         self.tops[f"{name}/longest/{side}"].add(lengths[None], rows)
         double = power = self.device.double(lengths)
         for exponent in (1, 2, 3):
@@ -623,17 +672,23 @@ class Sums:
         q = len(self.plan.roles.queries)
         size = self.device.rows_at_once(self.device.search_rows, 8 * len(queries))
         for part in row_blocks(len(rows), size):
-            block = unit[part] if common is None else self.device.centred(unit[part], common, "apart")
+            if common is None:
+                block = unit[part]
+            else:
+                block = self.device.centred(unit[part], common, "apart")
             scores = self.device.product(queries, block.T, "scores")
             if common is not None:
                 scores -= self.device.row_products(block, block) / 2
-            scores = on_grid(scores) if self.plan.searches[name][side].tied else scores
+            if self.plan.searches[name][side].tied:
+                scores = on_grid(scores)
             numbers = self.device.put(rows[part])
             for place, search in enumerate(self.plan.searches[name][side].each):
-                mine, of_mine = scores[place * q : (place + 1) * q], numbers
+                mine = scores[place * q : (place + 1) * q]
+                of_mine = numbers
                 if search.labelled:
                     chosen = self.device.put(np.flatnonzero(labelled[part]))
-                    mine, of_mine = mine[:, chosen], numbers[chosen]
+                    mine = mine[:, chosen]
+                    of_mine = numbers[chosen]
                 self.tops[f"{name}/{search.name}"].add(mine, of_mine)
 
     def _sum(self, name: str, array: Array) -> None:
@@ -699,11 +754,10 @@ class Sums:
     def narrowed(self, removed: np.ndarray, queries: np.ndarray) -> Sums:
         """A copy with the nearest rows of these queries only, from which the rows `removed` (at most
         `extra_neighbours`) are left out."""
-        sums, plan = copy(self), self.plan
-        places, extra_neighbours = (
-            np.searchsorted(plan.roles.queries, queries),
-            plan.request.extra_neighbours,
-        )
+        sums = copy(self)
+        plan = self.plan
+        places = np.searchsorted(plan.roles.queries, queries)
+        extra_neighbours = plan.request.extra_neighbours
         roles = replace(plan.roles, left_out=np.union1d(plan.roles.left_out, removed), queries=queries)
         sums.plan = replace(plan, request=replace(plan.request, extra_neighbours=0), roles=roles)
         lists = {name: top for name, top in self.tops.items() if "/longest/" not in name}
@@ -724,7 +778,8 @@ class Sums:
 
     def linear_cka(self, form: str) -> CkaSums:
         """The sums that linear CKA needs in a representation, over rows minus their mean."""
-        n, (source, target) = self.n, self.plan.forms[form]
+        n = self.n
+        (source, target) = self.plan.forms[form]
         offsets = [self._sums[f"{source.frame}/sum/{side}"] / n for side in (0, 1)]
         cross = self._sums[f"{source.frame}/cross"] - n * np.outer(*offsets)
         cross = target.mapped(source.mapped(cross.T).T)
@@ -744,9 +799,11 @@ class Sums:
 
     def decisive_rows(self, form: str) -> np.ndarray:
         """The row numbers that `scores.cka.decisive_rows` selects."""
-        rows, n = [], self.n
+        rows = []
+        n = self.n
         for side in (0, 1):
-            top, fourth = self.tops[f"{form}/longest/{side}"], float(self._sums[f"{form}/power 2/{side}"])
+            top = self.tops[f"{form}/longest/{side}"]
+            fourth = float(self._sums[f"{form}/power 2/{side}"])
             rows.append(decisive_of_longest(n, top.rows[0], top.values[0].astype(np.float64), fourth))
         rows = np.unique(np.concatenate(rows))
         return rows if n - len(rows) >= 4 else rows[:0]
@@ -759,14 +816,17 @@ class Sums:
         Σ l c² is exact. For this sum, l and c are assumed to be uncorrelated, which causes an error of second
         order in e.
         """
-        n, plan, form = self.n, self.plan, self.plan.forms[name][side]
+        n = self.n
+        plan = self.plan
+        form = self.plan.forms[name][side]
         total, gram = (self._sums[f"{form.frame}/{what}/{side}"] for what in ("sum", "gram"))
         weighted, twice = (
             form.size**power * form.mapped(self._sums[f"{name}/{what}/{side}"])
             for power, what in ((1, "weighted"), (2, "weighted twice"))
         )
         first, second, third = (float(self._sums[f"{name}/power {power}/{side}"]) for power in (1, 2, 3))
-        e, gram = form.mapped(total / n), form.mapped(form.mapped(gram.T).T)
+        e = form.mapped(total / n)
+        gram = form.mapped(form.mapped(gram.T).T)
         ee = e @ e
         change = -n * ee  # the sum of c = ‖e‖² − 2 e·x over the rows
         squared = 4 * e @ gram @ e - 3 * n * ee**2  # the sum of c² over the rows
@@ -778,9 +838,13 @@ class Sums:
         weighted = weighted - e * first + (n * ee * e - 2 * gram @ e) - e * change
         gram = gram - n * np.outer(e, e)
         differ = powers[0] > 0  # if all rows are equal, rounding can make this sum of squares negative
-        square, spread = differ * float(np.vdot(gram, gram)), float(np.sqrt(max(powers[0], 0) / n))
+        square = differ * float(np.vdot(gram, gram))
+        spread = float(np.sqrt(max(powers[0], 0) / n))
         if form.of_centred:  # this representation subtracts the centre from the coordinates
-            origin = np.zeros(1) if form.shift is None else form.shift.astype(np.float64)
+            if form.shift is None:
+                origin = np.zeros(1)
+            else:
+                origin = form.shift.astype(np.float64)
         else:
             origin = form.mapped(plan.frames[side][form.frame].centre.astype(np.float64))
         sums = None
@@ -843,10 +907,22 @@ class RowPair:
         device: str | None = None,
         done: Done = lambda parts, n_parts: None,
     ) -> None:
-        self.spaces, self.ids, self.labels = (source, target), ids, labels
-        self.device, self._done, self._passes = device, done, (0, 1)
-        self._classes = None if labels is None else np.where(labels == "", -1, pd.factorize(labels)[0])
-        self.labelled = "" if labels is None else "some" if (self._classes < 0).any() else "all"
+        self.spaces = (source, target)
+        self.ids = ids
+        self.labels = labels
+        self.device = device
+        self._done = done
+        self._passes = (0, 1)
+        if labels is None:
+            self._classes = None
+        else:
+            self._classes = np.where(labels == "", -1, pd.factorize(labels)[0])
+        if labels is None:
+            self.labelled = ""
+        elif (self._classes < 0).any():
+            self.labelled = "some"
+        else:
+            self.labelled = "all"
 
     def __len__(self) -> int:
         return len(self.spaces[0])
@@ -876,9 +952,11 @@ class RowPair:
     def sums_of(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
         """The sums for all requests, from one pass. If there are more than 2,048 queries, each further 2,048
         take another pass."""
-        starts, batches = range(0, max(1, *(len(roles.queries) for _, roles in parts)), _QUERIES), []
+        starts = range(0, max(1, *(len(roles.queries) for _, roles in parts)), _QUERIES)
+        batches = []
         for number, start in enumerate(starts):
-            self._passes, plans = (number, len(starts)), []
+            self._passes = (number, len(starts))
+            plans = []
             for request, roles in parts:
                 queries = roles.queries[start : start + _QUERIES]
                 part_request = replace(request, sums=not start and request.sums)
@@ -900,7 +978,10 @@ class RowPair:
         block_rows = where.rows_at_once(where.block_rows, 4 * _COPIES * widths)
 
         def add(several: SeveralSums, block: slice) -> None:
-            labelled = None if self._classes is None else self._classes[block] >= 0
+            if self._classes is None:
+                labelled = None
+            else:
+                labelled = self._classes[block] >= 0
             several.add(source, target, np.arange(block.start, block.stop), labelled, block)
 
         number, n_passes = self._passes
@@ -910,7 +991,10 @@ class RowPair:
 
         # On a GPU, two threads help only if copies and kernels take longer than their start.
         alone = where.threads is not None and len(source) <= block_rows // 2
-        blocks = [slice(0, len(source))] if alone else _blocks(len(source), block_rows)
+        if alone:
+            blocks = [slice(0, len(source))]
+        else:
+            blocks = _blocks(len(source), block_rows)
         several = in_threads(
             blocks, lambda: SeveralSums(plans, where.clone_for_thread()), add, done, where.threads
         )
@@ -931,7 +1015,10 @@ class _Directions:
     indexed."""
 
     def __init__(self, plan: Plan, form: str, side: int, take: Take) -> None:
-        self.plan, self.form, self.side, self.take = plan, form, side, take
+        self.plan = plan
+        self.form = form
+        self.side = side
+        self.take = take
 
     def __len__(self) -> int:
         return len(self.plan.roles)
@@ -1048,7 +1135,9 @@ class AlignedPair:
     @property
     def labels(self) -> np.ndarray | None:
         """The class of each scored row, (t,); "" for rows without a class."""
-        return None if self.rows.labels is None else self.rows.labels[self.split.test]
+        if self.rows.labels is None:
+            return None
+        return self.rows.labels[self.split.test]
 
     @cached_property
     def same_width(self) -> bool:
@@ -1072,12 +1161,15 @@ class AlignedPair:
                 " declare its `reads` as 'rows'"
             )
         rows = self.made()[side]
-        return rows[self.split.test] if len(self.roles.left_out) else rows
+        if len(self.roles.left_out):
+            return rows[self.split.test]
+        return rows
 
     @cached_property
     def searched(self) -> Sums:
         """The result of a pass that searches for the neighbours of the queries."""
-        t, mutual = len(self.roles), self.convention == "mutual"
+        t = len(self.roles)
+        mutual = self.convention == "mutual"
         need_k(self.k, t, t - mutual)
         if not mutual and not self.same_width:
             raise widths_differ(*(space.shape[1] for space in self.rows.spaces))
@@ -1092,13 +1184,17 @@ class AlignedPair:
     @cached_property
     def neighbours(self) -> Neighbours:
         """The neighbour lists of the queries. Row numbers are positions among the scored rows."""
-        plan, lists = self.searched.plan, {}
+        plan = self.searched.plan
+        lists = {}
         left_out = plan.roles.left_out
         queries = to_kept_index(plan.roles.queries, left_out)
         for search in plan.searched(self.form):
             if not search.labelled:
                 rows = to_kept_index(self.searched.nearest(self.form, search), left_out)
-                lists[search.name] = without_itself(queries, rows) if search.alone else rows
+                if search.alone:
+                    lists[search.name] = without_itself(queries, rows)
+                else:
+                    lists[search.name] = rows
         sides = [_Directions(plan, self.form, side, self.rows.take) for side in (0, 1)]
         return Neighbours.listed(sides, queries, lists, self.k, self.convention)
 
@@ -1108,8 +1204,11 @@ class AlignedPair:
         return self.summed.cosines(self.form)[self.split.test]
 
     def linear_cka(self) -> Score:
-        seen, form, note = self.summed, self.form, ""
-        sums, decisive = seen.linear_cka(form), seen.decisive_rows(form)
+        seen = self.summed
+        form = self.form
+        note = ""
+        sums = seen.linear_cka(form)
+        decisive = seen.decisive_rows(form)
         if len(decisive):
             others = self.rows.sums_of([(replace(self.request, sums=True), self.roles.without(decisive))])[0]
             without = others.linear_cka(form).value()
@@ -1123,7 +1222,8 @@ class AlignedPair:
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The scored rows at these positions (m,) in both spaces. They may be rotated, shifted and scaled,
         which does not change linear CKA."""
-        plan, numbers = self.summed.plan, self.split.test[places]
+        plan = self.summed.plan
+        numbers = self.split.test[places]
         blocks = [plan.block(side, self.rows.take(side, numbers)) for side in (0, 1)]
         pairs = zip(plan.forms[self.form], blocks, strict=True)
         return tuple(form.mapped(block.centred(form.frame)).astype(np.float32) for form, block in pairs)
@@ -1143,8 +1243,10 @@ class AlignedPair:
         if not self.rows.labelled or not self.same_width:
             return None
         queries = self.roles.queries
-        own, sizes = self.rows.classes_of(queries), self.rows.class_sizes(self.roles.left_out)
-        labelled, n = own >= 0, int(sizes.sum())
+        own = self.rows.classes_of(queries)
+        sizes = self.rows.class_sizes(self.roles.left_out)
+        labelled = own >= 0
+        n = int(sizes.sum())
         if not 1 < len(sizes) < n or not labelled.any():
             return None
         k = min(self.k, n - 1)
@@ -1164,7 +1266,8 @@ class AlignedPair:
         None if another pass is needed, because the request differs, a query is new, or too many rows are left
         out.
         """
-        plan, roles = self.searched.plan, self.searched.plan.roles
+        plan = self.searched.plan
+        roles = self.searched.plan.roles
         removed = np.setdiff1d(split.untested, roles.left_out)
         known = replace(plan.request, forms=request.forms, sums=request.sums, extra_neighbours=0)
         inside = len(split.test) + len(removed) == len(self.split.test)

@@ -28,7 +28,8 @@ Z95 = 1.959963984540054  # quantile of the normal distribution for a two-sided 9
 def share_interval(share: float, n: int) -> tuple[float, float]:
     """The 95 % interval of a share that was measured on n rows, within 0 … 1 (Wilson 1927)."""
     z = Z95**2 / n
-    middle, reach = (share + z / 2) / (1 + z), np.sqrt(z * (share * (1 - share) + z / 4)) / (1 + z)
+    middle = (share + z / 2) / (1 + z)
+    reach = np.sqrt(z * (share * (1 - share) + z / 4)) / (1 + z)
     return max(0.0, float(middle - reach)), min(1.0, float(middle + reach))
 
 
@@ -52,7 +53,9 @@ class ChanceLevel:
     @property
     def places(self) -> int:
         """The number of decimals needed to show that the chance level is not zero: 3, or 5 if it is small."""
-        return 3 if max(abs(self.low), abs(self.high)) >= 0.005 else 5
+        if max(abs(self.low), abs(self.high)) >= 0.005:
+            return 3
+        return 5
 
     def __str__(self) -> str:
         return short_chance(self.mean)
@@ -80,7 +83,10 @@ class ChanceLevel:
         their quantiles; otherwise, by those of a normal distribution. `mean` is the exact mean, if it is
         known.
         """
-        mean = float(np.mean(draws)) if mean is None else float(mean)
+        if mean is None:
+            mean = float(np.mean(draws))
+        else:
+            mean = float(mean)
         if len(draws) < QUANTILE_DRAWS:
             return cls.from_moments(mean, float(np.var(draws, ddof=1)), len(draws))
         low, high = np.quantile(draws, [0.025, 0.975])
@@ -148,7 +154,11 @@ class Score(float):
         drawn_from: int | None = None,
     ) -> Score:
         if metric in RANGES:  # rounding can put a score just outside the range of its metric
-            low, high = (-1.0, 1.0) if convention == "debiased" else RANGES[metric]
+            if convention == "debiased":
+                low = -1.0
+                high = 1.0
+            else:
+                low, high = RANGES[metric]
             if not low - _ROUNDING <= value <= high + _ROUNDING:
                 raise SpaceError(
                     f"{metric}: expected a score from {low:g} to {high:g}, got {value:g}; the numbers of a"
@@ -156,9 +166,13 @@ class Score(float):
                 )
             value = min(max(value, low), high)
         score = super().__new__(cls, value)
-        score.metric, score.convention, score.k, score.n = metric, convention, k, n
+        score.metric = metric
+        score.convention = convention
+        score.k = k
+        score.n = n
         score.n_queries = n if n_queries is None else n_queries
-        score.interval, score.null = interval, null
+        score.interval = interval
+        score.null = null
         # Facts without a value are not stored, as in earlier versions.
         optional = {"note": note or None, "top1": top1, "drawn_from": drawn_from}
         vars(score).update({name: fact for name, fact in optional.items() if fact is not None})
@@ -193,9 +207,15 @@ class Score(float):
     def describe(self) -> str:
         """The score in words: ``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
         k = f"k = {self.k}, " if self.k else ""
-        n = f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}"
-        n += f" of {self.drawn_from:,}" if self.drawn_from else ""
-        chance = f"; chance {band(self.null.low, self.null.high, self.null.places)}" if self.null else ""
+        if self.n_queries == self.n:
+            n = f"n = {self.n:,}"
+        else:
+            n = f"{self.n_queries:,} of n = {self.n:,}"
+        if self.drawn_from:
+            n += f" of {self.drawn_from:,}"
+        chance = ""
+        if self.null:
+            chance = f"; chance {band(self.null.low, self.null.high, self.null.places)}"
         return f"{self.metric} {short(self)} ({k}{n}{chance})"
 
 
@@ -241,7 +261,10 @@ def mean_difference(before: np.ndarray, now: np.ndarray) -> Interval:
     paired, the interval is much narrower than for independent means.
     """
     change = np.asarray(now, dtype=np.float64) - before
-    error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
+    if len(change) > 1:
+        error = change.std(ddof=1) / np.sqrt(len(change))
+    else:
+        error = np.inf
     return difference(change.mean(), error)
 
 
@@ -296,7 +319,8 @@ def lowest_groups(
     >>> int(found.p.argmin()), bool(found.p[1] < .001), bool(found.p[0] > .05)
     (1, True, True)
     """
-    values, groups = np.asarray(values, dtype=np.float64), np.asarray(groups)
+    values = np.asarray(values, dtype=np.float64)
+    groups = np.asarray(groups)
     if len(values) != len(groups):
         raise SpaceError(f"groups: expected {len(values)} numbers, one per value, got {len(groups)}")
     n_groups = int(groups.max(initial=-1)) + 1
@@ -308,7 +332,8 @@ def lowest_groups(
     n = len(values)
     error = np.sqrt(values.var() / sizes * (n - sizes) / max(n - 1, 1))
     order = np.flatnonzero(groups >= 0)
-    belongs, mu = groups[order], values.mean()
+    belongs = groups[order]
+    mu = values.mean()
 
     def means(values: np.ndarray) -> np.ndarray:
         return np.bincount(belongs, values[order], n_groups) / sizes
@@ -317,7 +342,8 @@ def lowest_groups(
         return np.divide(means - mu, error, out=np.zeros(n_groups), where=error > 0)
 
     mean = means(values)
-    z, rng = standardised(mean), np.random.default_rng(random_state)
+    z = standardised(mean)
+    rng = np.random.default_rng(random_state)
     lowest = np.sort([standardised(means(rng.permutation(values))).min() for _ in range(n_permutations)])
     as_low = np.searchsorted(lowest, z, side="right")
     return GroupTest(mean, z, (1 + as_low) / (1 + n_permutations), Z95 * error)
@@ -366,12 +392,18 @@ class PairScores:
         if score is None:
             return self.reasons[i][j]
         text = f"{self.title}: {short(score)}"
-        text += f" ({band(*score.interval)}, sampled)" if score.interval else ""
+        if score.interval:
+            text += f" ({band(*score.interval)}, sampled)"
         if null := score.null:
             text += f"\nchance level: {null}, 95 % band {band(null.low, null.high)}"
-        queries = "" if score.n_queries == score.n else f"{score.n_queries:,} of "
+        if score.n_queries == score.n:
+            queries = ""
+        else:
+            queries = f"{score.n_queries:,} of "
         text += f"\nn: {queries}{score.n:,} rows{' as queries' * bool(queries)}"
-        return f"{text}\n{score.note}" if score.note else text
+        if score.note:
+            return f"{text}\n{score.note}"
+        return text
 
     @property
     def best(self) -> tuple[str, str, Score] | None:
@@ -410,7 +442,8 @@ class PairScores:
         rows = []
         for i, first in enumerate(self.names):
             for j in range(i, len(self.names)):
-                score, pair = self.scores[i][j], {"first": first, "second": self.names[j]}
+                score = self.scores[i][j]
+                pair = {"first": first, "second": self.names[j]}
                 rows.append(pair | (score.to_row() if score is not None else {"reason": self.reasons[i][j]}))
         numbers = dict.fromkeys(["score", "chance", "null_low", "null_high", "low", "high"], "float64")
         types = numbers | dict.fromkeys(["n", "k", "queries"], "Int64")
@@ -471,7 +504,8 @@ def best_by_chance(
 def _permuted_products(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
     """For each permutation, the inner products of the matrices `fixed` (s, m, w) with the permuted matrices
     `moved` (t, m, w): (permutations, s, t). All matrices have norm 1."""
-    rng, (t, m, _) = np.random.default_rng(0), moved.shape
+    rng = np.random.default_rng(0)
+    (t, m, _) = moved.shape
     fixed, moved = (
         forms / np.maximum(np.linalg.norm(forms.reshape(len(forms), -1), axis=1), 1e-30)[:, None, None]
         for forms in (fixed, moved)

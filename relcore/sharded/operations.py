@@ -149,7 +149,8 @@ class PassResult(NamedTuple):
 def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
     if context.store.has(context.key, own=True):  # a worker stored the result, but died before it said so
         return
-    cpu, clock = time.process_time(), time.monotonic()
+    cpu = time.process_time()
+    clock = time.monotonic()
     arrays, facts = work.of_shard(shards, context.store, context.report)
     # In megabytes; ru_maxrss is in kilobytes on Linux.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -196,7 +197,8 @@ class Runner:
     def _on_workers(self, work: ShardWork, missing: list[Shards], title: str, total: _Total) -> None:
         jobs = {}
         for part in missing:
-            key, name = work.key([part]), f"{title or work.kind}: {part[0].name}"
+            key = work.key([part])
+            name = f"{title or work.kind}: {part[0].name}"
             jobs[key] = self.queue.submit(key, shard_job, title=name, work=work, shards=part)
         try:
             waiting, n = dict(jobs), len(total.parts)
@@ -250,12 +252,18 @@ class _Total:
     """
 
     def __init__(self, work: ShardWork, parts: list[Shards], store: Store) -> None:
-        self.work, self.parts, self.store = work, parts, store
-        self.n, self.entry, self._added = 0, None, []
+        self.work = work
+        self.parts = parts
+        self.store = store
+        self.n = 0
+        self.entry = None
+        self._added = []
         ends = [len(parts), *range(len(parts) // FAN * FAN, 0, -FAN)]
         kept = ((n, work.key(parts[:n])) for n in ends)
         if known := next((place for place in kept if self._is_good(place[1])), None):
-            self.n, self.entry, self._added = known[0], store.get(known[1]), [known[1]]
+            self.n = known[0]
+            self.entry = store.get(known[1])
+            self._added = [known[1]]
 
     def missing(self) -> list[Shards]:
         keys = {self.work.key([part]): part for part in self.parts[self.n :]}
@@ -277,7 +285,8 @@ class _Total:
                 ran = [*self.entry.metadata["ran"], *entry.metadata["ran"]]
                 arrays, facts = self.work.merged(self.entry, entry, self.store)
                 entry = Entry(arrays, {"facts": facts, "ran": ran})
-            self.n, self.entry = self.n + 1, entry
+            self.n += 1
+            self.entry = entry
             self._added.append(key)
             if self.n > 1 and (self.n % FAN == 0 or self.n == len(self.parts)):
                 whole = self.work.key(self.parts[: self.n])
@@ -287,7 +296,9 @@ class _Total:
                 self._added = [whole]
 
     def _is_good(self, key: str) -> bool:
-        summary = self.store.summary(key) if self.store.has(key) else None
+        summary = None
+        if self.store.has(key):
+            summary = self.store.summary(key)
         return summary is not None and self.work.holds(summary.metadata["facts"])
 
 
@@ -367,8 +378,12 @@ class Survey(ShardWork):
     classes_of: int = -1
 
     def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        n, sums, dropped, classes = 0, [np.zeros(shard.width) for shard in shards], [], Counter()
-        wanted, places = pd.Index(self.wanted, dtype=object), []
+        n = 0
+        sums = [np.zeros(shard.width) for shard in shards]
+        dropped = []
+        classes = Counter()
+        wanted = pd.Index(self.wanted, dtype=object)
+        places = []
         smallest = np.empty(0), np.empty(0, np.int64)
         for blocks, alive, rows, vectors in live_rows(shards, report, labels=self.classes_of >= 0):
             need_same_ids(shards, blocks)
@@ -379,7 +394,9 @@ class Survey(ShardWork):
             first = shards[0].start + blocks[0].first
             every = np.arange(first, first + len(blocks[0].vectors))
             dropped.append(np.setdiff1d(every, rows, assume_unique=True))
-            ids = shards[0].ids_of(blocks[0]) if self.n_candidates or len(wanted) else None
+            ids = None
+            if self.n_candidates or len(wanted):
+                ids = shards[0].ids_of(blocks[0])
             if ids is not None and shards[0].ids:
                 index = pd.Index(ids, dtype=object)
                 if not index.is_unique:
@@ -388,7 +405,10 @@ class Survey(ShardWork):
                         f"{shards[0].name}: ids must be distinct, {len(twice):,} occur more than once, first"
                         f" {quote(twice[:3])}; mend them"
                     )
-                where = wanted.get_indexer(ids) if len(wanted) else np.full(len(ids), -1)
+                if len(wanted):
+                    where = wanted.get_indexer(ids)
+                else:
+                    where = np.full(len(ids), -1)
                 places.append(np.stack([where, every])[:, where >= 0])
             if self.n_candidates:
                 keys = row_keys(ids[alive], self.stream, self.random_state)
@@ -409,7 +429,8 @@ class Survey(ShardWork):
         arrays["wanted"] = np.concatenate(pairs.pop("wanted"), axis=1)
         for name, (sums, more) in pairs.items():
             arrays[name] = sums + more
-        facts, more = first.metadata["facts"], second.metadata["facts"]
+        facts = first.metadata["facts"]
+        more = second.metadata["facts"]
         classes = None
         if None not in (facts["classes"], more["classes"]):
             classes = _few_classes(Counter(facts["classes"]) + Counter(more["classes"]))
@@ -421,8 +442,10 @@ class Survey(ShardWork):
         keys, rows = more
         if 0 < len(held[0]) == self.n_candidates:
             near = keys < held[0][-1]
-            keys, rows = keys[near], rows[near]
-        keys, rows = np.concatenate([held[0], keys]), np.concatenate([held[1], rows])
+            keys = keys[near]
+            rows = rows[near]
+        keys = np.concatenate([held[0], keys])
+        rows = np.concatenate([held[1], rows])
         order = np.argsort(keys, kind="stable")[: self.n_candidates]
         return keys[order], rows[order]
 
@@ -431,11 +454,13 @@ def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
     """Raise a SpaceError if two candidates for queries have the same id. Keys are hashes of ids, sorted, so
     only neighbours can be equal.
     """
-    keys, rows = survey.arrays["keys"], survey.arrays["rows"]
+    keys = survey.arrays["keys"]
+    rows = survey.arrays["rows"]
     pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
     if not len(pairs) or not space.shards[0].ids:
         return
-    first, second = rows[pairs], rows[pairs + 1]
+    first = rows[pairs]
+    second = rows[pairs + 1]
     same = np.flatnonzero(np.array(space.ids_of(first)) == np.array(space.ids_of(second)))
     if len(same):
         rows = int(first[same[0]]), int(second[same[0]])
@@ -447,7 +472,9 @@ def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
 
 
 def _few_classes(classes: Counter[str]) -> dict[str, int] | None:
-    return dict(classes) if len(classes) <= _MOST_CLASSES else None
+    if len(classes) <= _MOST_CLASSES:
+        return dict(classes)
+    return None
 
 
 def _few(dropped: np.ndarray) -> np.ndarray:
@@ -483,16 +510,20 @@ class Gather(ShardWork):
     vectors: bool = True
 
     def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        shard, rows = shards[0], read(store, self.wanted, RowList).rows
+        shard = shards[0]
+        rows = read(store, self.wanted, RowList).rows
         here = rows[(rows >= shard.start) & (rows < shard.start + shard.n)]
-        arrays, ids, labels = {"rows": here}, [], []
+        arrays = {"rows": here}
+        ids = []
+        labels = []
         if self.vectors:
             arrays |= {f"vectors_{side}": part.take(here - shard.start) for side, part in enumerate(shards)}
         if not self.texts:
             return arrays, {}
         for block, _, places in shard.holding(here - shard.start, labels=True):
             ids += shard.ids_of(block)[places].tolist()
-            labels += [block.labels[place] for place in places] if shard.labels else []
+            if shard.labels:
+                labels += [block.labels[place] for place in places]
         return arrays, {"ids": ids, "labels": labels if shard.labels else None}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
@@ -514,7 +545,9 @@ def gather(
 def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
     """The ids of anchors whose rows must be searched while shards are read. () if no search is needed: the
     ids are row numbers, or anchors are drawn at random."""
-    return () if isinstance(anchors, int) or not space.shards[0].ids else tuple(anchors)
+    if isinstance(anchors, int) or not space.shards[0].ids:
+        return ()
+    return tuple(anchors)
 
 
 def chosen_anchors(
@@ -532,7 +565,8 @@ def chosen_anchors(
             )
         drawn = np.random.default_rng(random_state).choice(alive, anchors, replace=False)
         return to_full_index(drawn, dropped)
-    ids, n_ids = list(anchors), len(set(anchors))
+    ids = list(anchors)
+    n_ids = len(set(anchors))
     if not ids or n_ids < len(ids):
         raise SpaceError(
             f"anchors: expected distinct ids, at least one, got {len(ids)}, {n_ids} of them distinct"
@@ -575,7 +609,8 @@ def sample_spec(space: ShardedSpace, n_rows: int) -> SpaceSpec:
 
 def sample_job(context: Context, *, place: str, n_rows: int) -> None:
     """Draw a sample, and store it under the context's key."""
-    stamp, space = folder_stamp(place), ShardedSpace.open(place)
+    stamp = folder_stamp(place)
+    space = ShardedSpace.open(place)
     drawn = sample_shards(space, n_rows, Runner(context.store, report=context.report))
     put_encoding(context.store, context.key, drawn, {"sample of": space.place, "stamp": stamp})
 
@@ -598,7 +633,9 @@ def too_large(place: str) -> ShardedSpace | None:
     if space.n <= MOST_ROWS or any(_SERIES.search(shard.name) for shard in space.shards):
         return None
     first, second = (next(shard.blocks(1)).ids for shard in space.shards[:2])
-    return None if first is not None and first == second else space
+    if first is not None and first == second:
+        return None
+    return space
 
 
 def sample_shards(space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = ()) -> LatentSpace:
@@ -617,7 +654,8 @@ def sample_shards(space: ShardedSpace, n_rows: int, runner: Runner, also: Sequen
     if also:
         rows = np.union1d(rows, chosen_anchors(space, survey, also))
     drawn = gather(runner, space.alone, rows, texts=True)
-    vectors, texts = drawn.arrays["vectors_0"], drawn.facts
+    vectors = drawn.arrays["vectors_0"]
+    texts = drawn.facts
     return LatentSpace(vectors, texts["ids"], name=space.name, labels=texts["labels"])
 
 
@@ -648,8 +686,10 @@ class BlockWork(ShardWork):
         return on_device(lambda where: self._summed(shards, store, report, where)).to_arrays(), {}
 
     def _summed(self, shards: Shards, store: Store, report: Progress, where: Device) -> SeveralSums:
-        plans, labelled = read(store, self.plans, Plans), None
-        sums, classes_of = SeveralSums(plans.each, where), plans.labels_of
+        plans = read(store, self.plans, Plans)
+        labelled = None
+        sums = SeveralSums(plans.each, where)
+        classes_of = plans.labels_of
         for blocks, alive, rows, vectors in live_rows(shards, report, _ROWS, labels=classes_of >= 0):
             if classes_of >= 0:
                 labels = blocks[classes_of].labels
@@ -714,7 +754,8 @@ def compare_shards(
         raise SpaceError(
             f"convention: expected 'paper' above {_MOST_MUTUAL:,} rows, got 'mutual'; choose 'paper'"
         )
-    spaces, parts = (source, target), shard_pairs(source, target)
+    spaces = (source, target)
+    parts = shard_pairs(source, target)
     # As in `comparison.class_labels`, the classes are the labels of the source, or of the target if the
     # source has none.
     classes_of = next((side for side in (0, 1) if all(shard.labels for shard in spaces[side].shards)), -1)
@@ -722,11 +763,17 @@ def compare_shards(
     work = Survey(n_candidates, wanted=wanted_ids(source, anchors), classes_of=classes_of)
     survey = runner.run(work, parts, "survey")
     need_distinct_ids(source, survey)
-    chosen = NO_ROWS if anchors == 0 else chosen_anchors(source, survey, anchors, random_state)
+    if anchors == 0:
+        chosen = NO_ROWS
+    else:
+        chosen = chosen_anchors(source, survey, anchors, random_state)
     rows = ShardedPair(spaces, parts, survey, classes_of, runner)
     requests = []
     for group in groups_of(REPRESENTATIONS if len(chosen) else ("absolute",)):
-        fitted = NO_ROWS if group[0] == "absolute" else to_kept_index(chosen, rows.dropped)
+        if group[0] == "absolute":
+            fitted = NO_ROWS
+        else:
+            fitted = to_kept_index(chosen, rows.dropped)
         roles = RowRoles(rows.n, fitted, rows.queries(n_queries, fitted), np.sort(fitted), rows.labelled)
         of = f" of {source.name!r} and {target.name!r}"
         need_k(k, len(roles), len(roles) - (convention == "mutual"), of)
@@ -755,12 +802,23 @@ class ShardedPair(RowPair):
         classes_of: int,
         runner: Runner,
     ) -> None:
-        self.spaces, self.parts, self.survey, self.runner = spaces, parts, survey, runner
-        self.n, self.dropped, self._classes_of = survey.facts["n"], survey.arrays["dropped"], classes_of
-        self._rows, self._vectors = NO_ROWS, [np.empty((0, space.width), np.float32) for space in spaces]
+        self.spaces = spaces
+        self.parts = parts
+        self.survey = survey
+        self.runner = runner
+        self.n = survey.facts["n"]
+        self.dropped = survey.arrays["dropped"]
+        self._classes_of = classes_of
+        self._rows = NO_ROWS
+        self._vectors = [np.empty((0, space.width), np.float32) for space in spaces]
         self._sizes = survey.facts["classes"] or {}
         labelled = sum(self._sizes.values())
-        self.labelled = "" if 2 * labelled <= self.n else "all" if labelled == self.n else "some"
+        if 2 * labelled <= self.n:
+            self.labelled = ""
+        elif labelled == self.n:
+            self.labelled = "all"
+        else:
+            self.labelled = "some"
         self._numbers = {"": -1} | {label: number for number, label in enumerate(self._sizes)}
 
     def __len__(self) -> int:
@@ -801,7 +859,8 @@ class ShardedPair(RowPair):
             return
         more = [rows for plan in plans for rows in (plan.roles.queries, plan.roles.anchors)]
         rows = np.unique(np.concatenate([*more, *(rows.ravel() for rows in tops)]))
-        self._labelled_rows, of = rows[rows >= 0], self.spaces[self._classes_of].alone
+        self._labelled_rows = rows[rows >= 0]
+        of = self.spaces[self._classes_of].alone
         numbers = to_full_index(self._labelled_rows, self.dropped)
         labels = gather(self.runner, of, numbers, texts=True, vectors=False).facts["labels"]
         self._classes = np.array([self._numbers[label] for label in labels])
@@ -887,7 +946,8 @@ class WriteRows(ShardWork):
     format: str
 
     def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        (shard,), function = shards, read(store, self.map, _MAPS[self.of]).function
+        (shard,) = shards
+        function = read(store, self.map, _MAPS[self.of]).function
         width = function(np.ones((1, shard.width), dtype=np.float32)).shape[1]
         url = beside(_written_to(self.goal), f"{shard.name.rsplit('.', 1)[0]}.{self.format}")
         blocks = self._mapped(shard, function, report)
@@ -896,7 +956,8 @@ class WriteRows(ShardWork):
         return {}, {"files": {shard.name: files}, "rows": shard.n, "width": width}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        facts, more = first.metadata["facts"], second.metadata["facts"]
+        facts = first.metadata["facts"]
+        more = second.metadata["facts"]
         return {}, facts | {"files": facts["files"] | more["files"], "rows": facts["rows"] + more["rows"]}
 
     def holds(self, facts: dict) -> bool:
@@ -952,7 +1013,9 @@ def _written_to(goal: str) -> str:
     """The folder to which shards are written until all are complete. It is a folder beside `goal`. At an
     address, it is a folder within `goal`."""
     path = filesystem(goal)[1].rstrip("/")
-    return goal if is_address(goal) or os.path.exists(beside(path, MARK)) else f"{path}.partial"
+    if is_address(goal) or os.path.exists(beside(path, MARK)):
+        return goal
+    return f"{path}.partial"
 
 
 def _need_folder(goal: str, key: str) -> None:
@@ -1003,7 +1066,8 @@ def write_mapped(
     """Map all rows and write them into a folder. A relative path starts at the working folder of this
     process, and not at a worker's. A stopped run resumes with the first missing shard.
     """
-    goal = goal if is_address(goal) else filesystem(goal)[1]
+    if not is_address(goal):
+        goal = filesystem(goal)[1]
     work = WriteRows(keep(runner.store, rows), type(rows).__name__, goal, source.shards[0].written)
     _need_folder(goal, work.key(source.alone))
     facts = runner.run(work, source.alone, title).facts
@@ -1056,6 +1120,9 @@ def adapt_shards(
     """
     need_one_of("side", side, SIDES)
     need_width(adapter, side, source.width, source.name)
-    steps = adapter.query_steps_ if side == "queries" else adapter.corpus_steps_
+    if side == "queries":
+        steps = adapter.query_steps_
+    else:
+        steps = adapter.corpus_steps_
     rows = AdapterMap(tuple((type(step).__name__, vars(step)) for step in steps))
     return write_mapped(source, rows, goal, runner, "adapt")

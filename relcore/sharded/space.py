@@ -189,7 +189,9 @@ def _bounded() -> dict[str, Any]:
         async def read(self) -> bytes:
             if self._body is None:
                 wanted = _RANGE.fullmatch(self.request_info.headers.get("Range", ""))
-                most = int(wanted[2]) - int(wanted[1]) + 1 if wanted else _MOST_LISTING
+                most = _MOST_LISTING
+                if wanted:
+                    most = int(wanted[2]) - int(wanted[1]) + 1
                 content = bytearray()
                 async for some in self.content.iter_any():
                     content += some
@@ -392,7 +394,9 @@ class TableShard(Shard):
                     f"{name}: expected row groups or batches of at most {readable(_MOST_GROUP)}, got one of "
                     f"{readable(largest)}; write the file again, with row_group_size=16384"
                 )
-            vectors, n, width = vector_column(name, table.schema, ""), sum(rows for rows, _ in sizes), 0
+            vectors = vector_column(name, table.schema, "")
+            n = sum(rows for rows, _ in sizes)
+            width = 0
             if n:
                 first = next(batch for batch in table.batches(1, [vectors]) if batch.num_rows)
                 width = len(first.column(0)[0].as_py() or ())
@@ -406,20 +410,27 @@ class TableShard(Shard):
         import pyarrow as pa
 
         columns = list(dict.fromkeys(filter(None, (self.vectors, self.ids, self.labels if labels else ""))))
-        first, held, n_held = 0, [], 0
+        first = 0
+        held = []
+        n_held = 0
         with _table(self.url) as table:
             for batch in table.batches(rows, columns):
-                held, n_held = [*held, batch], n_held + batch.num_rows
+                held = [*held, batch]
+                n_held = n_held + batch.num_rows
                 while n_held >= rows:
                     whole = pa.Table.from_batches(held)
                     yield self._block(whole.slice(0, rows), first)
-                    first, held, n_held = first + rows, whole.slice(rows).to_batches(), n_held - rows
+                    first += rows
+                    held = whole.slice(rows).to_batches()
+                    n_held -= rows
             if n_held:
                 yield self._block(pa.Table.from_batches(held), first)
 
     def _block(self, table: Any, first: int) -> ShardBlock:
         vectors = vectors_of([table.column(self.vectors).combine_chunks()], self.name, first, self.width)
-        ids = checked_ids(table.column(self.ids).to_pylist(), self.name) if self.ids else None
+        ids = None
+        if self.ids:
+            ids = checked_ids(table.column(self.ids).to_pylist(), self.name)
         labels = None
         if self.labels in table.column_names:
             texts = decode_array(table.column(self.labels).combine_chunks())
@@ -433,7 +444,8 @@ SHARDS = {suffix: _KINDS[entry.shard] for suffix, entry in FORMATS.own.items() i
 
 class _Parquet:
     def __init__(self, file: Any) -> None:
-        self._file, self.schema = file, file.schema_arrow
+        self._file = file
+        self.schema = file.schema_arrow
 
     def sizes(self) -> list[tuple[int, int]]:
         facts = self._file.metadata
@@ -514,7 +526,8 @@ class ShardedSpace:
     @classmethod
     def open(cls, place: str) -> ShardedSpace:
         """Open a folder of .npy, .parquet, .arrow or .feather files, given by its path or fsspec address."""
-        place = place if is_address(str(place)) else filesystem(str(place))[1]
+        if not is_address(str(place)):
+            place = filesystem(str(place))[1]
         files = list_files(place)
         kinds = {name: kind for name in files for kind in SHARDS if name.lower().endswith(kind)}
         if not kinds:
@@ -534,7 +547,8 @@ class ShardedSpace:
             raise SpaceError(f"expected shards whose names differ, not only in case, got {pair}; rename one")
 
         def shard(name: str) -> Shard:
-            kind, url = SHARDS[kinds[name]], beside(place, name)
+            kind = SHARDS[kinds[name]]
+            url = beside(place, name)
             header = kind.header(url, files.keys())
             return kind(name, url, **header).stamped()
 

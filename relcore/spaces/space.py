@@ -50,7 +50,9 @@ class RowNumbers(Sequence[str]):
 
     def __getitem__(self, rows: int | slice) -> str | list[str]:
         numbers = range(self.n)[rows]
-        return str(numbers) if isinstance(numbers, int) else list(map(str, numbers))
+        if isinstance(numbers, int):
+            return str(numbers)
+        return list(map(str, numbers))
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
         """The row numbers (m,) of the ids; −1 for an unknown id, as in `pandas.Index.get_indexer`."""
@@ -81,7 +83,10 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
             f"{name}, row {row + 1}: expected {what} as strings, got {item!r:.40}; convert them first"
         )
     strings = np.empty(expected, dtype=object)
-    strings[:] = items if types == {str} and not isinstance(items, str) else list(map(str, items))
+    if types == {str} and not isinstance(items, str):
+        strings[:] = items
+    else:
+        strings[:] = list(map(str, items))
     return read_only(strings)
 
 
@@ -129,7 +134,9 @@ def mark_unscored(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
         fewer.marks = ids.marks.difference(removed)
         return fewer
     marks = getattr(ids, "marks", frozenset()).union(removed)
-    return AuditedIds.of(ids, marks) if marks else ids
+    if marks:
+        return AuditedIds.of(ids, marks)
+    return ids
 
 
 def scored_rows(ids: Sequence[str]) -> np.ndarray:
@@ -173,7 +180,10 @@ def checked_counts(counts: Sequence[Any], name: str) -> np.ndarray:
     whole = [_count(value) for value in counts]
     if None in whole:
         row = whole.index(None)
-        got = "an empty cell" if counts[row] is None else f"{counts[row]!r:.40}"
+        if counts[row] is None:
+            got = "an empty cell"
+        else:
+            got = f"{counts[row]!r:.40}"
         raise SpaceError(
             f"{name}, row {row + 1}: expected whole numbers as counts, 0 to 2⁶³ − 1, got {got}; mend the"
             " cell, or leave the column out"
@@ -185,9 +195,14 @@ def _count(value: Any) -> int | None:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
-        value = int(value.partition(".")[0]) if _WHOLE.fullmatch(value := value.strip()) else None
+        if _WHOLE.fullmatch(value := value.strip()):
+            value = int(value.partition(".")[0])
+        else:
+            value = None
     fits = isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 <= value <= _MOST
-    return int(value) if fits and value == value // 1 else None
+    if fits and value == value // 1:
+        return int(value)
+    return None
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -313,20 +328,31 @@ class LatentSpace:
     ) -> None:
         self.name = name
         self._stored = stored = as_mapped_rows(vectors)
-        given = matrix(vectors, name, None) if stored is None else stored
+        given = stored
+        if stored is None:
+            given = matrix(vectors, name, None)
         if stored is None:
             kept = np.ascontiguousarray(given, dtype=np.float32)
             shared = np.may_share_memory(kept, given)  # if so, the caller could change the rows
             writable = shared and (kept.flags.writeable or kept.base is not None)
             self._vectors = read_only(kept.copy() if writable else kept)
         else:
-            self._vectors = stored if stored.plain is None else stored.plain
+            if stored.plain is None:
+                self._vectors = stored
+            else:
+                self._vectors = stored.plain
         n = len(given)
         self.dimension: int = given.shape[1]
-        self._row_numbers = ids if isinstance(ids, RowNumbers) and ids.n == n else None
+        if isinstance(ids, RowNumbers) and ids.n == n:
+            self._row_numbers = ids
+        else:
+            self._row_numbers = None
         if self._row_numbers is None:
             checked = checked_strings(ids, n, name, "ids")
-            self.ids = ids.like(checked) if isinstance(ids, MarkedIds) else checked
+            if isinstance(ids, MarkedIds):
+                self.ids = ids.like(checked)
+            else:
+                self.ids = checked
         self.labels: np.ndarray | None = (
             None if labels is None else checked_strings(labels, n, name, "labels")
         )
@@ -337,7 +363,10 @@ class LatentSpace:
                 raise SpaceError(f"{name}: expected {n} {what}, one per row, got {len(column)}")
         # A finite sum means that all rows are finite. The sum takes a fraction of the time of checking every
         # value.
-        known = self._vectors if stored is None else stored.lengths
+        if stored is None:
+            known = self._vectors
+        else:
+            known = stored.lengths
         if not np.isfinite(np.sum(known, dtype=np.float64)):
             bad = np.flatnonzero(~np.isfinite(known.reshape(n, -1)).all(axis=1))
             if len(bad):
@@ -382,7 +411,9 @@ class LatentSpace:
 
     @cached_property
     def norms(self) -> np.ndarray:
-        return read_only(lengths(self._vectors)) if self._stored is None else self._stored.lengths
+        if self._stored is None:
+            return read_only(lengths(self._vectors))
+        return self._stored.lengths
 
     @cached_property
     def zero_rows(self) -> np.ndarray:
@@ -393,14 +424,17 @@ class LatentSpace:
     def digest(self) -> str:
         """The hexadecimal digest of vectors, ids, labels and counts. It does not depend on the name."""
         ids = self._row_numbers or self.ids
-        marks = [sorted(ids.marks)] if isinstance(ids, MarkedIds) else []
+        marks = []
+        if isinstance(ids, MarkedIds):
+            marks = [sorted(ids.marks)]
         marks += [[]] * isinstance(ids, AuditedIds)
         columns = ids, self.labels, self.counts, *marks
         if self._stored is None:
             content = digest_of_content(self._vectors.shape, [self._vectors], columns)
             call_content(self._vectors, content)
             return content
-        of_columns, origin = digest_of_columns(columns), self._stored.origin
+        of_columns = digest_of_columns(columns)
+        origin = self._stored.origin
         origin.need_unchanged()
         known = origin.known_digest(of_columns)
         if known is None:
@@ -419,7 +453,10 @@ class LatentSpace:
             The space lacks some of the ids. The message names the first three.
         """
         ids = pd.Index(list(ids), dtype=object)
-        rows = self.index.get_indexer(ids) if self._row_numbers is None else self._row_numbers.rows(ids)
+        if self._row_numbers is None:
+            rows = self.index.get_indexer(ids)
+        else:
+            rows = self._row_numbers.rows(ids)
         if (rows < 0).any():
             unknown = ids[rows < 0]
             raise SpaceError(
@@ -499,7 +536,8 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
     if isinstance(X, MappedRows | DerivedRows):
         if by_block:
             return cast(np.ndarray, X)
-        X = X[:] if isinstance(X, DerivedRows) else X
+        if isinstance(X, DerivedRows):
+            X = X[:]
     if hasattr(X, "detach"):  # a torch tensor: perhaps on a GPU, sparse, or of a type that NumPy lacks
         X = X.detach().cpu().to_dense()
         X = (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
@@ -522,13 +560,18 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
             " .real part"
         )
     if given.ndim != 2:
-        got = f"shape {given.shape}" if given.ndim else f"{X!r:.40}"
+        if given.ndim:
+            got = f"shape {given.shape}"
+        else:
+            got = f"{X!r:.40}"
         raise SpaceError(
             f"{name}: expected a matrix (n, d), an array, DataFrame, tensor, sparse matrix, list of rows or"
             f" LatentSpace, got {got}. Reshape your data: rows.reshape(1, -1) makes a single row a matrix"
         )
     if 0 in given.shape:
-        what = "feature(s)" if given.shape[1] == 0 else "sample(s)"
+        what = "sample(s)"
+        if given.shape[1] == 0:
+            what = "feature(s)"
         raise SpaceError(
             f"{name}: expected a matrix (n, d) with rows and columns, got 0 {what} (shape={given.shape})"
             " while a minimum of 1 is required."
@@ -536,7 +579,10 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
     if reason := out_of_range(given):
         raise SpaceError(f"{name}: {reason}")
     if dtype is None:
-        dtype = None if given.dtype.kind in "fiu" else np.float64
+        if given.dtype.kind in "fiu":
+            dtype = None
+        else:
+            dtype = np.float64
     try:
         return np.asarray(given, dtype=dtype)
     except (TypeError, ValueError) as error:
@@ -551,15 +597,20 @@ def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:
     rows have no ids."""
     if isinstance(X, LatentSpace):
         return X._row_numbers or X.ids
-    index = X.index if isinstance(X, pd.DataFrame) else None
-    return None if index is None or index.inferred_type != "string" else index.to_numpy(dtype=object)
+    index = None
+    if isinstance(X, pd.DataFrame):
+        index = X.index
+    if index is None or index.inferred_type != "string":
+        return None
+    return index.to_numpy(dtype=object)
 
 
 def need_paired(X: Any, Y: Any) -> None:
     """Raise a SpaceError if X and Y both have ids, and these differ or have another order. A function that
     pairs by row order would then pair wrong rows.
     """
-    first, second = ids_of(X), ids_of(Y)
+    first = ids_of(X)
+    second = ids_of(Y)
     if first is None or second is None or len(first) != len(second):
         return
     numbers = isinstance(first, RowNumbers) and isinstance(second, RowNumbers)
@@ -594,7 +645,8 @@ def as_space(X: Any, name: str = "space") -> LatentSpace:
     returned unchanged."""
     if isinstance(X, LatentSpace):
         return X
-    rows, ids = matrix(X, name, None, by_block=True), ids_of(X)
+    rows = matrix(X, name, None, by_block=True)
+    ids = ids_of(X)
     return LatentSpace(rows, RowNumbers(len(rows)) if ids is None else ids, name=name)
 
 
@@ -695,7 +747,10 @@ def _join_match(matched: Match, pair: Match) -> Match:
             f"{names}: expected ids that all of them share, got none; leave {pair.target.name!r} out"
         )
     taken = [_take_rows(space, rows) for space in matched.spaces] + [_take_rows(pair.target, in_pair[rows])]
-    source, target, *others = with_common_marks(taken) if matched.source._row_numbers is None else taken
+    if matched.source._row_numbers is None:
+        source, target, *others = with_common_marks(taken)
+    else:
+        source, target, *others = taken
     return replace(matched, source=source, target=target, others=tuple(others))
 
 
@@ -728,7 +783,8 @@ def _match_pair(source: MatrixLike, target: MatrixLike) -> Match:
     taken = [_take_rows(source, in_source[alive]), _take_rows(target, in_target[alive])]
     n_zero = int(np.count_nonzero(~alive))
     # Pairs that are given as row numbers do not count as guessed.
-    taken = with_common_marks(taken) if None in numbers else taken
+    if None in numbers:
+        taken = with_common_marks(taken)
     alone = (
         len(space) - len(in_source) + (0 if of is not None else getattr(space.ids, "unlinked", 0))
         for space, of in zip((source, target), numbers, strict=True)
@@ -745,14 +801,16 @@ def with_common_marks(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
     if not guessed and not audited:
         return list(spaces)
     ids = np.asarray(spaces[0].ids)
-    ids = GuessedIds.of(ids, frozenset.intersection(*guessed)) if guessed else ids
+    if guessed:
+        ids = GuessedIds.of(ids, frozenset.intersection(*guessed))
     ids = mark_unscored(ids, frozenset().union(*audited))
     return [space.with_columns(ids=ids) for space in spaces]
 
 
 def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
     """A distinct name for each space. Equal names are numbered: ``"words (1)"``, ``"words (2)"``."""
-    names, distinct = list(map(attrgetter("name"), spaces)), []
+    names = list(map(attrgetter("name"), spaces))
+    distinct = []
     for name in names:
         if names.count(name) > 1:
             name = next(

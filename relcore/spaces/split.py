@@ -41,13 +41,16 @@ def smallest_keys(
     """Draw m of the numbers 0 … n − 1, without those in `without`, or all if fewer are left. Drawn are the
     numbers whose `row_keys` are smallest if the numbers are taken as ids. They are returned in ascending
     order. Works block by block, so that the memory does not depend on n."""
-    keys, smallest = np.empty(0), np.empty(0, dtype=np.int64)
+    keys = np.empty(0)
+    smallest = np.empty(0, dtype=np.int64)
     for start in range(0, n if m > 0 else 0, _DRAWN_AT_ONCE):
         numbers = np.arange(start, min(start + _DRAWN_AT_ONCE, n))
-        numbers = numbers if without is None else numbers[~np.isin(numbers, without)]
+        if without is not None:
+            numbers = numbers[~np.isin(numbers, without)]
         keys = np.concatenate([keys, row_keys(numbers.astype(str), stream, random_state)])
         order = np.argsort(keys, kind="stable")[:m]
-        keys, smallest = keys[order], np.concatenate([smallest, numbers])[order]
+        keys = keys[order]
+        smallest = np.concatenate([smallest, numbers])[order]
     return np.sort(smallest)
 
 
@@ -91,13 +94,15 @@ class Split:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        n, owner = len(self.ids), np.zeros(len(self.ids), dtype=np.int64)
+        n = len(self.ids)
+        owner = np.zeros(len(self.ids), dtype=np.int64)
         for name, rows in (("anchors", self.anchors), ("train", self.train), ("test", self.test)):
             if len(rows) and (rows.min() < 0 or rows.max() >= n):
                 raise SpaceError(
                     f"split: expected {name} among rows 0 … {n - 1}, got {rows.min()} … {rows.max()}"
                 )
-            owner += np.bincount(rows, minlength=n) if len(rows) else 0
+            if len(rows):
+                owner += np.bincount(rows, minlength=n)
         if owner.max(initial=0) > 1:
             twice = self.ids[owner > 1]
             raise SpaceError(
@@ -159,7 +164,8 @@ class Split:
             All rows are anchors, or a row occurs twice among the anchors.
         """
         anchors = np.asarray(anchors, dtype=np.int64)
-        test, others = np.flatnonzero(_testable(ids, anchors)), " or suspects" * isinstance(ids, AuditedIds)
+        test = np.flatnonzero(_testable(ids, anchors))
+        others = " or suspects" * isinstance(ids, AuditedIds)
         if not len(test):
             raise SpaceError(
                 f"split: all {len(ids):,} rows are anchors{others}, none is held out to be scored; choose"
@@ -199,11 +205,15 @@ class Split:
             The share is not between 0 and 1, or no test row is left.
         """
         anchors = np.asarray(anchors, dtype=np.int64)
-        testable, ids = _testable(ids, anchors), np.asarray(ids, dtype=object)
+        testable = _testable(ids, anchors)
+        ids = np.asarray(ids, dtype=object)
         if not 0 < test_fraction < 1:
             raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {test_fraction!r}")
         keys = row_keys(ids, "test", random_state)
-        drawn = pd.Index(ids).isin(list(test_ids)) if len(test_ids) else keys < test_fraction
+        if len(test_ids):
+            drawn = pd.Index(ids).isin(list(test_ids))
+        else:
+            drawn = keys < test_fraction
         drawn &= testable
         rest = np.flatnonzero(testable)
         if not (len(test_ids) or drawn.any()) and len(rest) > 1:

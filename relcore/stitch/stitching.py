@@ -45,10 +45,15 @@ from relcore.spaces.space import (
 from relcore.spaces.split import TEST_FRACTION, Split
 
 # Seconds of training: per row, column and class of a logistic head; per row, epoch and weight of a network.
-_LOGISTIC, _NETWORK, _BATCH = 2e-8, 3e-10, 1.2e-3
-_EPOCHS, _WIDTH = 30, 256
+_LOGISTIC = 2e-8
+_NETWORK = 3e-10
+_BATCH = 1.2e-3
+_EPOCHS = 30
+_WIDTH = 256
 _FEW = 256  # maximum number of items for which all encoders share one call of a head
-_SURER, _FEWEST_RIGHT = 0.95, 20  # of `least_sure`: share of right answers; their minimum number
+# of `least_sure`: share of right answers; their minimum number
+_SURER = 0.95
+_FEWEST_RIGHT = 20
 
 
 @dataclass(frozen=True)
@@ -88,12 +93,15 @@ class StitchSpec(Task["StitchResult"], kind="stitching", version=3, title="Stitc
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         shared = share_rows(spaces, self.order)
-        n, n_classes = len(shared.targets) * (1 - self.test_fraction), len(shared.classes)
+        n = len(shared.targets) * (1 - self.test_fraction)
+        n_classes = len(shared.classes)
         n_anchors = len(self.anchors) or self.n_anchors
         kinds = [METHODS[method].heads for method in self.methods]
         total = 0.0
         for kind, space in product(set(kinds), shared.spaces):
-            width = space.dimension if kind == "absolute" else n_anchors
+            width = n_anchors
+            if kind == "absolute":
+                width = space.dimension
             if self.head == "logistic":
                 total += 0.01 + n * width * n_classes * _LOGISTIC
             else:
@@ -146,7 +154,9 @@ class StitchResult(Reported):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        return ("accuracy", "f1", "mae") if self.spec.order else ("accuracy", "f1")
+        if self.spec.order:
+            return ("accuracy", "f1", "mae")
+        return ("accuracy", "f1")
 
     @property
     def n_test(self) -> int:
@@ -157,14 +167,18 @@ class StitchResult(Reported):
     def tested(self) -> str:
         """The number of test rows in words: ``"48 test rows"`` or ``"46 – 54 test rows per state"``."""
         first, *_, last = sorted([len(run.truth) for run in self.runs] * 2)
-        return f"{first:,} test rows" if first == last else f"{first:,} – {last:,} test rows per state"
+        if first == last:
+            return f"{first:,} test rows"
+        return f"{first:,} – {last:,} test rows per state"
 
     @property
     def untested(self) -> str:
         """A sentence on the classes that have no test row in any state; "" if there are none."""
         tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
         names = [name for number, name in enumerate(self.classes) if number not in tested]
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        more = ""
+        if len(names) > 3:
+            more = f" and {len(names) - 3} more"
         text = f"Classes not tested, because all their rows are trained on: {quote(names[:3])}{more}."
         return text if names else ""
 
@@ -205,7 +219,9 @@ class StitchResult(Reported):
             for answers in run.answers[method][~np.eye(len(self.encoders), dtype=bool)]
             if answers[0] != NO_ANSWER
         ]
-        return float(np.mean(scores)) if scores else float("nan")
+        if scores:
+            return float(np.mean(scores))
+        return float("nan")
 
     def chance_level(self, method: str, metric: str = "accuracy") -> float:
         """The larger one of `chance` and `permuted`. Both ignore the rows."""
@@ -220,7 +236,8 @@ class StitchResult(Reported):
         (number of pairs that can be stitched), of (number of all pairs). Deviations are over the random
         states.
         """
-        off, rows = ~np.eye(len(self.encoders), dtype=bool), []
+        off = ~np.eye(len(self.encoders), dtype=bool)
+        rows = []
         for method, metric in product(self.spec.methods, self.metrics):
             scores = self.by_state(method, metric)
             able = ~np.isnan(scores[0][off])
@@ -240,7 +257,8 @@ class StitchResult(Reported):
         """A report with the best method and a matrix per method. The recipe of its figure names these
         spaces."""
         names, common = short_names(self.encoders)
-        printed, several = printed_summary(self), len(self.runs) > 1
+        printed = printed_summary(self)
+        several = len(self.runs) > 1
         shown = [list(printed.columns), *printed.astype(str).to_numpy().tolist()]
         summary = summary_table(self, metric)
         tables = [Table("rows", cell_table(self)), Table("summary", summary, shown)]
@@ -254,7 +272,8 @@ class StitchResult(Reported):
                 )
             tables.append(Table(shown=rows, title=f"{METHODS[method].title}, {metric}"))
         states = f"mean ± deviation over {len(self.runs)} random states"
-        states = states if several else f"random state {self.runs[0].random_state}"
+        if not several:
+            states = f"random state {self.runs[0].random_state}"
         anchors = counted(len(self.spec.anchors) or self.spec.n_anchors, "anchor")
         permuted = ", ".join(
             f"{METHODS[method].title} {short(self.permuted(method, metric))}" for method in self.spec.methods
@@ -287,12 +306,15 @@ class StitchResult(Reported):
         return pd.DataFrame(columns)
 
     def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        answered, n = answers != NO_ANSWER, len(self.classes)
+        answered = answers != NO_ANSWER
+        n = len(self.classes)
         pairs = truth[answered].astype(np.int64) * n + answers[answered]
         return np.bincount(pairs, minlength=n**2).reshape(n, n)
 
     def _score(self, truth: np.ndarray, answers: np.ndarray, metric: str) -> float:
-        return float("nan") if answers[0] == NO_ANSWER else _score_of(self._confusion(truth, answers), metric)
+        if answers[0] == NO_ANSWER:
+            return float("nan")
+        return _score_of(self._confusion(truth, answers), metric)
 
 
 def _score_of(confusion: np.ndarray, metric: str) -> float:
@@ -300,7 +322,10 @@ def _score_of(confusion: np.ndarray, metric: str) -> float:
         *_, f1, support = class_scores(confusion)
         return float(np.average(f1, weights=support))
     numbers = np.arange(len(confusion))
-    weights = np.eye(len(confusion)) if metric == "accuracy" else np.abs(numbers[:, None] - numbers)
+    if metric == "accuracy":
+        weights = np.eye(len(confusion))
+    else:
+        weights = np.abs(numbers[:, None] - numbers)
     return float((confusion * weights).sum() / confusion.sum())
 
 
@@ -313,8 +338,11 @@ def _permuted(confusion: np.ndarray) -> np.ndarray:
 def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The precision, the recall, the F1 and the number of rows of each class. Values that are undefined,
     because a class is never answered or has no row, are 0."""
-    right, answered, support = np.diag(confusion), confusion.sum(axis=0), confusion.sum(axis=1)
-    precision, recall = right / np.maximum(answered, 1), right / np.maximum(support, 1)
+    right = np.diag(confusion)
+    answered = confusion.sum(axis=0)
+    support = confusion.sum(axis=1)
+    precision = right / np.maximum(answered, 1)
+    recall = right / np.maximum(support, 1)
     return precision, recall, 2 * right / np.maximum(answered + support, 1), support
 
 
@@ -428,9 +456,12 @@ class Stitching:
         random_state: int = 0,
         report: Progress = silent,
     ) -> None:
-        self.shared, self.spec, self.random_state = shared, spec, random_state
+        self.shared = shared
+        self.spec = spec
+        self.random_state = random_state
         self.split = split_rows(shared, spec, random_state)
-        known, anchors = self.split.known, self.split.anchors
+        known = self.split.known
+        anchors = self.split.anchors
         self._sides = [
             FittedSpace(space.vectors[known], space.vectors[anchors], mean_row(space.vectors[known]))
             for space in shared.spaces
@@ -461,7 +492,8 @@ class Stitching:
     def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
         """The class probabilities (E, E, m, C) float32 of m items, for each encoder (first axis) with each
         head (second axis). `rows` are E arrays (m, d). If an encoder and a head cannot be combined, NaN."""
-        n, kind = len(self.shared.spaces), METHODS[method].heads
+        n = len(self.shared.spaces)
+        kind = METHODS[method].heads
         widths = [side.train.shape[1] for side in self._sides]
         if [X.shape[1] for X in rows] != widths:
             expected = ", ".join(f"(m, {width})" for width in widths)
@@ -511,7 +543,9 @@ class Stitching:
         return self._least_sure[method]
 
     def run(self) -> StitchRun:
-        answers, test, shared = {}, self.split.test, self.shared
+        answers = {}
+        test = self.split.test
+        shared = self.shared
         for method in self.spec.methods:
             probabilities = self.probabilities(method, [space.vectors[test] for space in shared.spaces])
             none = np.isnan(probabilities[..., 0])
@@ -552,11 +586,14 @@ def stitch_matrix(
     if isinstance(spaces, str) or not isinstance(spaces, Sequence):
         raise SpaceError(f"spaces: expected a list of spaces, got {spaces!r:.80}")
     spaces = [as_space(space) for space in spaces]
-    shared, runs, n_states = share_rows(spaces, spec.order), [], len(spec.random_states)
+    shared = share_rows(spaces, spec.order)
+    runs = []
+    n_states = len(spec.random_states)
     for number, state in enumerate(spec.random_states):
 
         def of_all(done: int, total: int, message: str, number: int = number, state: int = state) -> None:
-            message += f", state {state}" if n_states > 1 else ""
+            if n_states > 1:
+                message += f", state {state}"
             report(number * total + done, total * n_states, message)
 
         runs.append(Stitching(shared, spec, state, of_all).run())
@@ -632,11 +669,15 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     if show == "gap":
         most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
         scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))
-        title = "error added by stitching, in steps" if metric == "mae" else f"{title} lost to stitching"
+        if metric == "mae":
+            title = "error added by stitching, in steps"
+        else:
+            title = f"{title} lost to stitching"
     elif metric == "mae":  # the scale begins with the worst value (palest) and ends with 0
         worst = max(float(np.nanmax(panel.values)) for panel in panels)
         scale = max(worst, result.chance("mae"), 0.1), 0.0
-    notes, n = "; ".join(f"{panel.title}: {panel.note}" for panel in panels), len(result.encoders)
+    notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
+    n = len(result.encoders)
     alt = (
         f"Heat maps of {title}, {n} encoders by {n} classifiers, one per method. {notes}. Chance"
         f" {short(result.chance(metric))}."
@@ -648,25 +689,33 @@ def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndar
     """How much each pair loses compared with the same head on its own encoder, (E, E): in points or, for MAE,
     in steps."""
     mean, _ = result.matrix(method, metric)
-    return mean - np.diag(mean) if metric == "mae" else np.diag(mean) - mean
+    if metric == "mae":
+        return mean - np.diag(mean)
+    return np.diag(mean) - mean
 
 
 def _panel(result: StitchResult, method: str, metric: str, show: str, row: pd.Series) -> MatrixPanel:
     mean, deviation = result.matrix(method, metric)
-    lost, several = gaps(result, method, metric), len(result.runs) > 1
+    lost = gaps(result, method, metric)
+    several = len(result.runs) > 1
     values = mean if show == "score" else lost
-    every, names = range(len(result.encoders)), short_names(result.encoders)[0]
+    every = range(len(result.encoders))
+    names = short_names(result.encoders)[0]
 
     def text(i: int, j: int) -> str:
         if np.isnan(values[i, j]):
             return ""
-        spread = f"\n± {short(deviation[i, j])}" if several and show == "score" else ""
+        spread = ""
+        if several and show == "score":
+            spread = f"\n± {short(deviation[i, j])}"
         return short(values[i, j]) + spread
 
     def hover(i: int, j: int) -> str:
         if np.isnan(mean[i, j]):
             return _WHY_NONE
-        spread = f" ± {short(deviation[i, j])} over {len(result.runs)} random states" if several else ""
+        spread = ""
+        if several:
+            spread = f" ± {short(deviation[i, j])} over {len(result.runs)} random states"
         return (
             f"{STITCH_METRICS[metric].title} {short(mean[i, j])}{spread}\n"
             f"not stitched{'' if i == j else f' {short(mean[j, j])}'}\n"
@@ -674,18 +723,23 @@ def _panel(result: StitchResult, method: str, metric: str, show: str, row: pd.Se
         )
 
     cells = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, hover))
-    diagonal, note = tuple((i, i) for i in every), _note(result, method, metric, show, row)
+    diagonal = tuple((i, i) for i in every)
+    note = _note(result, method, metric, show, row)
     return MatrixPanel(METHODS[method].title, names, names, values, *cells, note, diagonal)
 
 
 def _note(result: StitchResult, method: str, metric: str, show: str, row: pd.Series) -> str:
     if not row.pairs:
         return "no two encoders of equal dimension"
-    some = f" ({row.pairs} of {counted(row.of, 'pair')})" if row.pairs < row.of else ""
+    some = ""
+    if row.pairs < row.of:
+        some = f" ({row.pairs} of {counted(row.of, 'pair')})"
     if show == "gap":
         off = ~np.eye(len(result.encoders), dtype=bool)
         return f"mean gap {short(float(np.nanmean(gaps(result, method, metric)[off])))}{some}"
-    spread = f" ± {short(row.stitched_deviation)}" if len(result.runs) > 1 else ""
+    spread = ""
+    if len(result.runs) > 1:
+        spread = f" ± {short(row.stitched_deviation)}"
     title = STITCH_METRICS[metric].title
     return f"{title} {short(row.stitched)}{spread} stitched{some}, {short(row.own)} not stitched"
 
@@ -708,7 +762,10 @@ def confusion_matrices(result: StitchResult, method: str, encoder: int, head: in
         raise SpaceError(
             f"{names[encoder]} with the classifier of {names[head]}: {_WHY_NONE}; choose another method"
         )
-    pairs = [(encoder, head)] if encoder == head else [(encoder, head), (head, head)]
+    if encoder == head:
+        pairs = [(encoder, head)]
+    else:
+        pairs = [(encoder, head), (head, head)]
     panels = tuple(_confusion_panel(result, method, *pair) for pair in pairs)
     notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     classes = counted(len(result.classes), "class", "classes")
@@ -721,7 +778,10 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
     support = counts.sum(axis=1, keepdims=True)
     shares = counts / np.maximum(support, 1)
     names, _ = short_names(result.encoders)
-    own = "its own classifier" if encoder == head else f"classifier of {names[head]}"
+    if encoder == head:
+        own = "its own classifier"
+    else:
+        own = f"classifier of {names[head]}"
     texts = tuple(tuple(f"{count:,}" if count else "" for count in row) for row in counts.tolist())
     hover = tuple(
         tuple(
@@ -743,7 +803,8 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
 def cell_table(result: StitchResult) -> pd.DataFrame:
     """A table with one row per method, encoder, head and metric. The column `not_stitched` is the score of
     the same head on its own encoder."""
-    rows, names = [], result.encoders
+    rows = []
+    names = result.encoders
     for method, metric in product(result.spec.methods, result.metrics):
         mean, deviation = result.matrix(method, metric)
         for i, j in np.ndindex(mean.shape):
@@ -773,19 +834,21 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
             "These methods cannot stitch any of these encoders: a classifier cannot read absolute rows of"
             " another dimension."
         )
-    best, title = (
-        able.loc[able.stitched.agg("idxmin" if metric == "mae" else "idxmax")],
-        STITCH_METRICS[metric].title,
-    )
+    best = able.loc[able.stitched.agg("idxmin" if metric == "mae" else "idxmax")]
+    title = STITCH_METRICS[metric].title
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
     chance = " to ".join(dict.fromkeys((chances[0], chances[-1])))
     equal = able.stitched.map(short) == short(best.stitched)  # compared as printed, so that ties are ties
-    reach, close = "", equal & ~equal
+    reach = ""
+    close = equal & ~equal
     if metric == "accuracy":
         low, high = share_interval(float(best.stitched), result.n_test)
-        reach, close = f" (95 %: {short(low)} to {short(high)})", (able.stitched >= low) & ~equal
+        reach = f" (95 %: {short(low)} to {short(high)})"
+        close = (able.stitched >= low) & ~equal
     tied = and_list(f"“{name}”" for name in able.method[equal])
-    among = f"Best of {counted(len(able), 'method')}" if len(able) > 1 else "Method"
+    among = "Method"
+    if len(able) > 1:
+        among = f"Best of {counted(len(able), 'method')}"
     n_close = int(close.sum())
     others = f" {counted(n_close, 'other')} {'is' if n_close == 1 else 'are'} close behind." * (n_close > 0)
     among += f" ({counted(int(best.pairs), 'pair')}{', a tie' * bool(equal.sum() > 1)})"
@@ -810,12 +873,15 @@ def best_method(result: StitchResult) -> str:
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:
     """The summary in the layout of a paper: one row per method, and the chance level in the last row."""
-    several, chance = len(result.runs) > 1, {"method": "chance"}
+    several = len(result.runs) > 1
+    chance = {"method": "chance"}
     printed = [{"method": METHODS[method].title} for method in result.spec.methods]
 
     def score(mean: float, deviation: float) -> str:
         spread = f" ± {deviation:.3f}" if several else ""
-        return "–" if np.isnan(mean) else f"{mean:.3f}{spread}"
+        if np.isnan(mean):
+            return "–"
+        return f"{mean:.3f}{spread}"
 
     for metric in result.metrics:
         stitched, own = (f"{STITCH_METRICS[metric].title}, {how}" for how in ("stitched", "not stitched"))

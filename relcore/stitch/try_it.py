@@ -87,8 +87,11 @@ class Answers:
     def agrees(self, i: int, j: int) -> bool | None:
         """Whether a pair gives the same answer as the encoder with its own head. None if one of the answers
         is missing."""
-        own, answer = self.answer(i, self.own[i]), self.answer(i, j)
-        return answer == own if own and answer else None
+        own = self.answer(i, self.own[i])
+        answer = self.answer(i, j)
+        if own and answer:
+            return answer == own
+        return None
 
     def verdict(self) -> tuple[tuple[str, ...], int, int]:
         """Three values: the most frequent answers of stitched pairs (several if there is a tie), the number
@@ -134,7 +137,8 @@ def answers_of(
     SpaceError
         No encoder can encode the item; the method was not fitted; a head needs more than one row.
     """
-    spaces, names = stitching.shared.spaces, distinct_names(stitching.shared.spaces)
+    spaces = stitching.shared.spaces
+    names = distinct_names(stitching.shared.spaces)
     if method not in stitching.spec.methods:
         titles = [METHODS[one].title for one in stitching.spec.methods]
         raise SpaceError(
@@ -197,7 +201,8 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
         if encoder is None:
             every.append(None)
             continue
-        name, one_pass = encoder.spec.name, id(encoder.encode_batch)
+        name = encoder.spec.name
+        one_pass = id(encoder.encode_batch)
         if encoder.kind == "texts" and not all(isinstance(text, str) and text.strip() for text in items):
             raise SpaceError(f"{name}: expected texts, got an empty one; type a sentence")
         if one_pass not in outputs:
@@ -227,7 +232,9 @@ def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
 
 def why_not(spec: SpaceSpec) -> str:
     """A phrase on why a space cannot encode new items; "" if it can."""
-    return "" if spec.source == "encoding" else "came as vectors, without an encoder"
+    if spec.source == "encoding":
+        return ""
+    return "came as vectors, without an encoder"
 
 
 def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -> ItemEncoder:
@@ -242,7 +249,8 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
         raise SpaceError(
             f"{spec.name!r}: expected an encoding of texts or pictures, got a space that {reason}"
         )
-    dataset, encoder = load_dataset(spec.dataset, store), joined or spec.encoder
+    dataset = load_dataset(spec.dataset, store)
+    encoder = joined or spec.encoder
     entry = store.summary(spec.option("key"))
     if entry and entry.metadata["dataset_digest"] != dataset.digest:
         raise SpaceError(
@@ -298,13 +306,15 @@ class TryIt(SpacesRecipe, figure="try-it"):
 
     def draw(self, result: Answers | None = None) -> Exportable:
         if result is None:
-            item, store = self.item, Store()
+            item = self.item
+            store = Store()
             spaces = self.loaded()
             rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in self.spaces]
             settings = self.stitching
             fitted = Stitching(share_rows(spaces, settings.order), settings, settings.random_states[0])
             result = answers_of(fitted, settings.methods[0], rows, reject_unsure=self.text is not None)
-        data, tables = matrices_of(result), {"latex": result.wide, "table": result.table}
+        data = matrices_of(result)
+        tables = {"latex": result.wide, "table": result.table}
         return chart_exportable(data, self.to_json(), "relscope-try-it", **tables)
 
 
@@ -324,8 +334,11 @@ def matrices_of(answers: Answers) -> Matrices:
         marked=tuple(enumerate(answers.own)),
     )
     leaders, count, n = answers.verdict()
-    each, most = " each" if len(leaders) > 1 else "", " and ".join(leaders[:3])
-    verdict = f"{count} of {n} stitched pairs{each} answer {most}." if n else "no two can be stitched."
+    each = " each" if len(leaders) > 1 else ""
+    most = " and ".join(leaders[:3])
+    verdict = "no two can be stitched."
+    if n:
+        verdict = f"{count} of {n} stitched pairs{each} answer {most}."
     alt = (
         f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} classifiers,"
         f" {METHODS[answers.method].title}: {verdict}"
@@ -334,7 +347,8 @@ def matrices_of(answers: Answers) -> Matrices:
 
 
 def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
-    top, agrees = answers.top(i, j), answers.agrees(i, j)
+    top = answers.top(i, j)
+    agrees = answers.agrees(i, j)
     if not top:
         return "", "this method cannot stitch spaces of different widths"
     name, own = (
@@ -346,11 +360,14 @@ def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
         True: "stitched; the encoder's own classifier answers the same",
         False: f"stitched; the encoder's own classifier answers {own}",
     }[agrees]
-    kind = "the encoder's own classifier, not stitched" if answers.own[i] == j else kind
+    if answers.own[i] == j:
+        kind = "the encoder's own classifier, not stitched"
     lines = [f"{name}: {short(share)}" for name, share in top]
     if answers.answer(i, j) == NONE:
         lines.append("less sure than in 95 % of this pair's right answers to test rows")
-    other = f" · own: {own}" if agrees is False else ""
+    other = ""
+    if agrees is False:
+        other = f" · own: {own}"
     return f"{name}\n{short(top[0][1], 2)}{other}", "\n".join([*lines, kind])
 
 
@@ -428,7 +445,8 @@ def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, 
         return match(first, second)
     known = pd.DataFrame(list(pairs))
     known = known[known[0].isin(first.index) & known[1].isin(second.index)]
-    partners, used = {}, set()
+    partners = {}
+    used = set()
     for left, right in known.itertuples(index=False):
         if left not in partners and right not in used:
             partners[left] = right
@@ -464,7 +482,8 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
     anchors = np.sort(np.random.default_rng(spec.random_state).permutation(n)[: spec.n_anchors])
     rest = Split.held_out(pair.ids, anchors, spec.random_state).test
     sides = [FittedSpace(X, X[anchors], mean_row(X)) for X in (pair.source.vectors, pair.target.vectors)]
-    scores, found = {}, {}
+    scores = {}
+    found = {}
     for method in spec.methods:
         rows = _comparable(method, sides, rest, spec)
         if rows is None:
@@ -485,7 +504,8 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
 def _comparable(
     method: str, sides: list[FittedSpace], rest: np.ndarray, spec: RetrievalSpec
 ) -> list[np.ndarray] | None:
-    rows, heads = [side.train[rest] for side in sides], METHODS[method].heads
+    rows = [side.train[rest] for side in sides]
+    heads = METHODS[method].heads
     if heads != "absolute":
         return [representation(heads, side, spec.settings)(X) for side, X in zip(sides, rows, strict=True)]
     carry = fit_translation(method, *sides, spec.settings, spec.random_state)
@@ -507,7 +527,8 @@ class CrossLingual(SpacesRecipe, figure="cross-lingual"):
 
     def draw(self, result: RetrievalResult | None = None) -> Exportable:
         result = result or retrieve(pair_up(*self.loaded(), self.pairs), self.retrieval)
-        k, n = result.spec.k, len(result.ids)
+        k = result.spec.k
+        n = len(result.ids)
         lines = [[by_metric[metric] for metric in METRICS] for by_metric in result.scores.values()]
         rows = tuple(METHODS[method].title for method in result.scores)
         columns = ("found first", f"MRR, k = {k}", f"Jaccard, k = {k}")
@@ -529,5 +550,7 @@ def _text(score: Score) -> str:
 
 def _hover(score: Score) -> str:
     ends = band(max(0, score.null.low), score.null.high)
-    neighbours = f", k = {score.k}" if score.metric != "first" else ""
+    neighbours = ""
+    if score.metric != "first":
+        neighbours = f", k = {score.k}"
     return f"{short(score)}\nchance {short(score.null.mean)} ({ends})\nn = {score.n:,}{neighbours}"

@@ -78,7 +78,9 @@ class StorePlace:
     @property
     def address(self) -> str:
         """The address of a server; "" for a file or folder. Only stores of plugins have addresses."""
-        return self.where if "://" in self.where and INDEXES[self.kind].plugin else ""
+        if "://" in self.where and INDEXES[self.kind].plugin:
+            return self.where
+        return ""
 
     @property
     def is_file(self) -> bool:
@@ -123,12 +125,18 @@ def parse_place(text: str) -> StorePlace | None:
     kind, colon, rest = text.partition(":")
     known = kind in INDEXES or (kind in PLUGIN_STORES and "#" in rest)
     if not colon or not known or (kind in INDEXES and rest.startswith("//") and INDEXES[kind].plugin):
-        rest, (file, _, column) = text, text.partition("#")
+        rest = text
+        (file, _, column) = text.partition("#")
         kind = _kind_of(file)
         if not kind or "=" in column or access.expand_home(text).exists():
             kind = _kind_of(text)
             return StorePlace(kind, text) if kind else None
-    where, _, table = rest.rpartition("#") if "#" in rest else (rest, "", "")
+    if "#" in rest:
+        where, _, table = rest.rpartition("#")
+    else:
+        where = rest
+        _ = ""
+        table = ""
     return StorePlace(kind, where, table)
 
 
@@ -294,11 +302,19 @@ def load_rows(place: StorePlace, limit: int | None = None, max_bytes: int | None
         The rows do not fit into memory, or the store announces more rows than its size can contain.
     """
     with open_index(place) as index:
-        n = index.n if limit is None else min(index.n, limit)
-        most = usable_bytes() if max_bytes is None else max_bytes
-        most = most if place.address else most_unpacked(place.path, most)
+        if limit is None:
+            n = index.n
+        else:
+            n = min(index.n, limit)
+        most = max_bytes
+        if max_bytes is None:
+            most = usable_bytes()
+        if not place.address:
+            most = most_unpacked(place.path, most)
         check_size(Path(index.name), n, index.width, most)
-        vectors, ids, payload = np.empty((n, index.width), np.float32), [], []
+        vectors = np.empty((n, index.width), np.float32)
+        ids = []
+        payload = []
         for block in index.blocks():
             some = slice(None, n - len(ids))
             vectors[len(ids) : len(ids) + len(block.ids)] = block.vectors[some]
@@ -318,7 +334,9 @@ def find_rows(place: StorePlace, ids: Sequence[str]) -> LatentSpace:
     SpaceError
         The index has none of the ids.
     """
-    wanted, names, rows = set(ids), [], []
+    wanted = set(ids)
+    names = []
+    rows = []
     with open_index(place) as index:
         for block in index.holding(ids):
             rows_found = [row for row, item in enumerate(block.ids) if item in wanted]
@@ -334,7 +352,8 @@ def find_rows(place: StorePlace, ids: Sequence[str]) -> LatentSpace:
         return LatentSpace(np.concatenate(rows), names, name=index.name)
 
 
-ID, VECTOR = "id", "vector"
+ID = "id"
+VECTOR = "vector"
 
 
 def vector_column(name: str, schema: Any, chosen: str) -> str:
@@ -344,7 +363,9 @@ def vector_column(name: str, schema: Any, chosen: str) -> str:
     if chosen in names:
         return chosen
     if chosen or len(names) != 1:
-        expected = f"a column {chosen!r:.80}" if chosen else "one column"
+        expected = "one column"
+        if chosen:
+            expected = f"a column {chosen!r:.80}"
         got = f"{quote(names) or 'none'}; choose one after #"
         raise SpaceError(f"{name}: expected {expected} with a vector per row, got {got}")
     return names[0]
@@ -359,9 +380,14 @@ def id_column(schema: Any) -> str:
 
 def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: int) -> StoredRows:
     rows = vectors_of([batch.column(vectors)], name, first, width)
-    names = batch.column(ids).to_pylist() if ids else list(range(first, first + len(rows)))
+    if ids:
+        names = batch.column(ids).to_pylist()
+    else:
+        names = list(range(first, first + len(rows)))
     others = [column for column in batch.schema.names if column not in (vectors, ids)]
-    payload = tuple(batch.select(others).to_pylist()) if others else ()
+    payload = ()
+    if others:
+        payload = tuple(batch.select(others).to_pylist())
     return StoredRows(checked_ids(names, name), rows, payload)
 
 
@@ -415,9 +441,11 @@ class NpyIndex(VectorIndex):
     used memory."""
 
     def __init__(self, place: StorePlace) -> None:
-        self.path, self.name = access.regular_file(place.path), place.path.stem
+        self.path = access.regular_file(place.path)
+        self.name = place.path.stem
         with self.path.open("rb") as stream:
-            name, self.stamp = self.path.name, FileStamp.of(self.path, stream.fileno())
+            name = self.path.name
+            self.stamp = FileStamp.of(self.path, stream.fileno())
             (self.n, self.width), self._dtype, self._at = npy_layout(stream, self.stamp.size, name)
         if not self.n:
             raise SpaceError(f"{name}: expected rows, got none; save the vectors again")
@@ -443,7 +471,8 @@ def _ids_path(path: Path) -> Path:
 def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]]:
     """Yield blocks of the ids from the file beside n vectors. If there is no such file, the ids are row
     numbers."""
-    sidecar, blocks = _ids_path(path), [range(first, min(n, first + size)) for first in range(start, n, size)]
+    sidecar = _ids_path(path)
+    blocks = [range(first, min(n, first + size)) for first in range(start, n, size)]
     if not sidecar.is_file() or not access.beside(path, sidecar):
         yield from (list(map(str, rows)) for rows in blocks)
         return
@@ -454,7 +483,10 @@ def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]
             for rows in blocks:
                 ids = [line.rstrip("\n") for line in islice(lines, len(rows))]
                 if len(ids) < len(rows) or (rows.stop == n and lines.read(1)):
-                    got = f"{rows.start + len(ids):,}" if len(ids) < len(rows) else "more"
+                    if len(ids) < len(rows):
+                        got = f"{rows.start + len(ids):,}"
+                    else:
+                        got = "more"
                     raise SpaceError(
                         f"{sidecar.name}: expected {n:,} ids, one per row, got {got}; write both from the"
                         " same rows"
@@ -477,11 +509,14 @@ def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
 
 def parquet_facts(path: Path, column: str) -> dict[str, Any]:
     table = ParquetTable(path)
-    vectors, facts = vector_column(path.name, table.schema, column), table.file.metadata
+    vectors = vector_column(path.name, table.schema, column)
+    facts = table.file.metadata
     sizes = (facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
     largest = max(sizes, default=0)
     if largest > _MOST_GROUP or not table.n:
-        got = f"one of {readable(largest)}" if table.n else "a file without rows"
+        got = "a file without rows"
+        if table.n:
+            got = f"one of {readable(largest)}"
         raise SpaceError(
             f"{path.name}: expected row groups of at most {readable(_MOST_GROUP)}, got {got}; write the file"
             " again, with row_group_size=16384"
@@ -498,7 +533,8 @@ def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> 
     """Yield blocks of rows from `start` on. Row groups that end before `start` are not unpacked."""
     table = ParquetTable(path)
     first = bisect_right(table.starts, start) - 1
-    row, groups = table.starts[first], list(range(first, table.file.num_row_groups))
+    row = table.starts[first]
+    groups = list(range(first, table.file.num_row_groups))
     for batch in table.file.iter_batches(size, row_groups=groups, use_threads=False):
         block = batch.slice(max(0, start - row))
         row += batch.num_rows
@@ -510,9 +546,12 @@ def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> 
 def parquet_holding(path: Path, ids: list[str], facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield blocks that contain the rows with these ids. First the column of ids is read, then the row groups
     that contain any of them."""
-    table, wanted, names = ParquetTable(path), set(ids), facts["ids"]
+    table = ParquetTable(path)
+    wanted = set(ids)
+    names = facts["ids"]
     for group, first in enumerate(table.starts[:-1]):
-        row, group_ids = first, map(str, range(first, table.starts[group + 1]))
+        row = first
+        group_ids = map(str, range(first, table.starts[group + 1]))
         if names:
             group_ids = checked_ids(table.group(names, group).to_pylist(), path.name)
         if wanted.isdisjoint(group_ids):
@@ -528,10 +567,12 @@ class ParquetIndex(VectorIndex):
     a confined process."""
 
     def __init__(self, place: StorePlace) -> None:
-        self.path, self.name = access.regular_file(place.path), place.table or place.path.stem
+        self.path = access.regular_file(place.path)
+        self.name = place.table or place.path.stem
         self.stamp = FileStamp.of(self.path)
         self._facts = confined.run(parquet_facts, self.path, libraries=ARROW, column=place.table)
-        self.n, self.width = self._facts["n"], self._facts["width"]
+        self.n = self._facts["n"]
+        self.width = self._facts["width"]
 
     def read(self, size: int, start: int) -> Iterator[StoredRows]:
         asked = {"size": size, "start": start, "facts": self._facts}
@@ -565,7 +606,9 @@ class FaissRows:
         return faiss_rows(self._index, self._ids, slice(start, stop))
 
     def ids(self, start: int, stop: int) -> np.ndarray | None:
-        return None if self._ids is None else self._ids[start:stop]
+        if self._ids is None:
+            return None
+        return self._ids[start:stop]
 
 
 class FaissFile(VectorIndex):
@@ -574,11 +617,14 @@ class FaissFile(VectorIndex):
     """
 
     def __init__(self, place: StorePlace) -> None:
-        self.path, self.name = access.regular_file(place.path), place.path.stem
+        self.path = access.regular_file(place.path)
+        self.name = place.path.stem
         self.stamp = FileStamp.of(self.path)
         self._rows = confined.Opened(FaissRows, self.path, ("faiss",))
         facts = self._rows.facts
-        self.n, self.width, self._own_ids = facts["n"], facts["width"], facts["own_ids"]
+        self.n = facts["n"]
+        self.width = facts["width"]
+        self._own_ids = facts["own_ids"]
 
     def close(self) -> None:
         self._rows.close()
@@ -608,7 +654,8 @@ class FaissFile(VectorIndex):
     def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         """Write a flat index for inner products, in the layout of faiss/impl/index_write.cpp. The ids are
         written to a file beside it."""
-        n, d = target.n, target.width
+        n = target.n
+        d = target.width
         header = b"IxFI" + _FAISS_HEADER.pack(d, n, 1 << 20, 1 << 20, True, 0) + struct.pack("<Q", n * d)
         _write(place.path, blocks, lambda stream: stream.write(header))
 
@@ -632,10 +679,13 @@ class LanceRows:
             self._table = base.open_table(table)
             schema = self._table.schema
             self._n = self._table.count_rows()
-        self._vectors, self._ids = vector_column(where, schema, column), id_column(schema)
+        self._vectors = vector_column(where, schema, column)
+        self._ids = id_column(schema)
         kind = schema.field(self._vectors).type
         if not pa.types.is_fixed_size_list(kind) or not self._n:
-            got = f"vectors as {kind!s:.40}" if self._n else "an empty table"
+            got = "an empty table"
+            if self._n:
+                got = f"vectors as {kind!s:.40}"
             raise SpaceError(
                 f"{where}: expected rows with vectors of one width, got {got}; write the table again"
             )
@@ -675,7 +725,8 @@ class LanceIndex(VectorIndex):
             raise SpaceError(f"{folder}: expected a folder of LanceDB, got none there; check the path")
         asked = {"where": place.text, "table": self.name, "column": column}
         self._rows = confined.Opened(LanceRows, folder, (__name__, *ARROW), **asked)
-        self.n, self.width = self._rows.facts["n"], self._rows.facts["width"]
+        self.n = self._rows.facts["n"]
+        self.width = self._rows.facts["width"]
 
     def close(self) -> None:
         self._rows.close()
@@ -703,7 +754,9 @@ class LanceIndex(VectorIndex):
     def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         """Write rows to a table. To an existing table they are added in one step. A new table appears only
         when it is complete."""
-        table, folder, failed = None, place.path, []
+        table = None
+        folder = place.path
+        failed = []
 
         def checked() -> Iterator[StoredRows]:
             try:

@@ -72,7 +72,9 @@ from relcore.studies.study import (
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
-MOST_ROWS, MOST_TRAIN = 2000, 4000  # number of rows: held out in a cell of the study; to train a classifier
+# number of rows: held out in a cell of the study; to train a classifier
+MOST_ROWS = 2000
+MOST_TRAIN = 4000
 _ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # source and target: CNN → ViT; TF-IDF + SVD → MiniLM
 _RECOVERED = ("cosine", "within", "accuracy", "condition", "kept", "chance")
 _LEVELS = ("procrustes", "not stitched", "most frequent class")
@@ -105,7 +107,8 @@ class Pruning(Study):
         return RunResult(inversion_sweep(pair, anchors, settings["route"], state, test_ids, report=report))
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
-        cells, k = mean_cells(table), table.n_anchors.iloc[0]
+        cells = mean_cells(table)
+        k = table.n_anchors.iloc[0]
         circumstances = f"{count_of(table, 'held-out rows', 'n_rows')}, {k:,} anchors"
         circumstances += f", mean of {len(table)} random states"
         levels = {name: short(average(table, name), 2) for name in _LEVELS}
@@ -181,7 +184,8 @@ def _panel(cells: pd.DataFrame, column: str, title: str, note: str, digits: int 
     hover = tuple(
         tuple(_note_of(cells.loc[(delta, omega)]) for delta in wide.columns) for omega in wide.index
     )
-    rows, columns = tuple(map(int, wide.index)), tuple(map(float, wide.columns))
+    rows = tuple(map(int, wide.index))
+    columns = tuple(map(float, wide.columns))
     return MatrixPanel(title, rows, columns, wide.to_numpy(dtype=float), texts, hover, note)
 
 
@@ -233,9 +237,11 @@ def inversion_sweep(
     if route != "within":
         inputs["within"] = Engine().map_rows(target.vectors[rows], units[1].T, mean=means[1], unit=True)
     tests = Engine().map_rows(source.vectors[test], units[0].T, mean=means[0], unit=True)
-    cells, by_chance = [], BestCellChance(true, random_state=random_state)
+    cells = []
+    by_chance = BestCellChance(true, random_state=random_state)
     for pruned in pruned_decoders(units[1], deltas, omegas, random_state):
-        decoder, condition = pruned.matrix.astype(np.float32), float(np.mean(pruned.condition_numbers))
+        decoder = pruned.matrix.astype(np.float32)
+        condition = float(np.mean(pruned.condition_numbers))
         sizes = [len(kept) for kept in pruned.kept]
         cell = {"delta": pruned.delta, "omega": pruned.omega} | dict.fromkeys(_RECOVERED)
         cell |= {"condition": condition if np.isfinite(condition) else None, "kept": float(np.mean(sizes))}
@@ -278,7 +284,8 @@ class BestCellChance:
     def __init__(self, true: np.ndarray, n_permutations: int = 200, random_state: int = 0) -> None:
         rng = np.random.default_rng(random_state)
         orders = [rng.permutation(len(true)) for _ in range(n_permutations)]
-        self._true, self._best = true, np.full(n_permutations, -np.inf)
+        self._true = true
+        self._best = np.full(n_permutations, -np.inf)
         self._partners = np.stack([order[np.argsort(np.roll(order, 1))] for order in orders], axis=1)
 
     def add(self, decoded: np.ndarray) -> None:
@@ -286,7 +293,9 @@ class BestCellChance:
         self._best = np.maximum(self._best, cosines.mean(axis=0, dtype=np.float64))
 
     def null(self) -> ChanceLevel | None:
-        return ChanceLevel.from_draws(self._best) if np.isfinite(self._best).all() else None
+        if np.isfinite(self._best).all():
+            return ChanceLevel.from_draws(self._best)
+        return None
 
 
 def _judge(
@@ -307,7 +316,8 @@ def _judge(
         split = Split.draw(shared.ids, anchors=labelled[labelled >= 0], **settings)
     except SpaceError:
         return none
-    test, train = split.queries(n_rows), split.known
+    test = split.queries(n_rows)
+    train = split.known
     if len(train) > MOST_TRAIN:
         keys = row_keys(shared.ids[train], "head", random_state)
         train = np.sort(train[np.argsort(keys)[:MOST_TRAIN]])
@@ -345,7 +355,8 @@ class AnchorCount(Study):
         ),
         states("the anchors and, for sentences, the test rows", 5),
     )
-    by, measures = "n_anchors", MEASURES
+    by = "n_anchors"
+    measures = MEASURES
     reading = "Anchors are enough where a line reaches the dashed line, which is not stitched."
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
@@ -366,7 +377,8 @@ class AnchorCount(Study):
         return (6.5 if settings["data"] == "digits" else 13.0) + settings["n_anchors"] / 90
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        lines, rows = lines_over(table, "n_anchors", MEASURES), f"{count_of(table)}, 4 encoders, 12 pairs"
+        lines = lines_over(table, "n_anchors", MEASURES)
+        rows = f"{count_of(table)}, 4 encoders, 12 pairs"
         return {
             "accuracy": chart(table, lines, ("number of anchors", "accuracy"), rows, BASELINES, log_x=True)
         }
@@ -387,7 +399,8 @@ def _enough_anchors(table: pd.DataFrame, full: str, measures: Mapping[str, str])
     A number of anchors is enough if, for it and all larger numbers, the lower end of the 95 % interval of the
     mean ratio is at least .95.
     """
-    most, parts = table.n_anchors.max(), []
+    most = table.n_anchors.max()
+    parts = []
     for column, name in measures.items():
         enough = None
         for n, part in sorted(table.groupby("n_anchors"), reverse=True):
@@ -397,7 +410,10 @@ def _enough_anchors(table: pd.DataFrame, full: str, measures: Mapping[str, str])
         reached = mean_at(table, "n_anchors", enough or most, column)
         if not reached.has_interval:
             return ""
-        gives = f"which give {reached}" if enough else f"where {most} give {reached}"
+        if enough:
+            gives = f"which give {reached}"
+        else:
+            gives = f"where {most} give {reached}"
         parts.append(f"{enough or f'perhaps more than {most}'} anchors on {name}, {gives}")
     return f"{', and '.join(parts)}; over {table.random_state.nunique()} random states"
 
@@ -418,7 +434,8 @@ class TrainingRelative(Study):
         states("the anchors and the classifier's first weights", 6, (3, 6, 10)),
     )
 
-    shared, varied = "data n_anchors", {"features": _FORMS}
+    shared = "data n_anchors"
+    varied: ClassVar = {"features": _FORMS}
     reading = "Where training on relative rows costs accuracy, points are lower than those of absolute rows."
     cost: ClassVar = {"digits": 85.0, "sentences": 110.0}
 
@@ -443,9 +460,11 @@ class TrainingRelative(Study):
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         encoders = {column: column.removeprefix("F1 of ") for column in table if column.startswith("F1 of ")}
         both = {"F1": "weighted F1", "accuracy": "accuracy"}
-        charts, rows = {}, f"{count_of(table)}, 4 encoders"
+        charts = {}
+        rows = f"{count_of(table)}, 4 encoders"
         for name, measures, y in (("weighted F1", encoders, "weighted F1"), ("mean", both, "score")):
-            titles, chance = ("features", y), {"chance": "chance"}
+            titles = ("features", y)
+            chance = {"chance": "chance"}
             charts[name] = points_chart(table, "features", _FORMS, measures, titles, rows, chance)
         return charts
 
@@ -457,7 +476,9 @@ class TrainingRelative(Study):
         changes = gains(table, "features", "absolute", "F1")
         if len(changes) < 2:
             return ""
-        answer = "Yes" if any(change.high < 0 for change in changes.values()) else "No cost is seen"
+        answer = "No cost is seen"
+        if any(change.high < 0 for change in changes.values()):
+            answer = "Yes"
         return (
             f"{answer}: compared with training on absolute rows, weighted F1 changes by {changes['relative']}"
             f" on relative and by {changes['whitened']} on whitened rows."
@@ -484,12 +505,15 @@ class TrainedCount(Study):
         states("the anchors and both networks' first weights"),
     )
     reading = "Anchors are enough where a line reaches the dashed line, a network trained on absolute rows."
-    by, measures = "n_anchors", {**_MEASURES, "absolute": "absolute, not stitched"}
+    by = "n_anchors"
+    measures: ClassVar = {**_MEASURES, "absolute": "absolute, not stitched"}
 
-    shared, varied = "architecture epochs", {"n_anchors": _COUNTS}
+    shared = "architecture epochs"
+    varied: ClassVar = {"n_anchors": _COUNTS}
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
-        dataset, state = load_dataset(DatasetSpec("digits"), store), settings["random_state"]
+        dataset = load_dataset(DatasetSpec("digits"), store)
+        state = settings["random_state"]
         network = {name: settings[name] for name in ("architecture", "epochs")}
         specs = [SweptVision(**network, random_state=2 * state + one) for one in (0, 1)]
         return RunResult(absolute_and_relative_accuracy(specs, dataset, settings["n_anchors"], state, report))
@@ -498,7 +522,8 @@ class TrainedCount(Study):
         return 1.0 + settings["epochs"] * {"mlp": 1.9, "cnn": 6.8}[settings["architecture"]]
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        lines, titles = lines_over(table, "n_anchors", _MEASURES), ("number of anchors", "accuracy")
+        lines = lines_over(table, "n_anchors", _MEASURES)
+        titles = ("number of anchors", "accuracy")
         levels = {"absolute, not stitched": "absolute", "chance": "chance"}
         return {"accuracy": chart(table, lines, titles, count_of(table), levels, log_x=True)}
 
@@ -532,8 +557,10 @@ def absolute_and_relative_accuracy(
 
     parts = split_pictures(dataset)
     anchors = np.sort(np.random.default_rng(random_state).choice(parts.train, n_anchors, replace=False))
-    images, targets = torch.from_numpy(parts.pixels), torch.from_numpy(parts.classes)
-    test, truth = images[parts.test], parts.classes[parts.test]
+    images = torch.from_numpy(parts.pixels)
+    targets = torch.from_numpy(parts.classes)
+    test = images[parts.test]
+    truth = parts.classes[parts.test]
     networks = ((specs[0], None), (specs[0], anchors), (specs[1], anchors))
     models = []
     for number, network in enumerate(networks):
@@ -560,7 +587,8 @@ def _train(spec: SweptVision, anchors: np.ndarray | None, images, targets, train
     with reproducible(spec.random_state):
         model = new_network(spec, tuple(images.shape[1:]), int(targets.max()) + 1)
         if anchors is not None:
-            k, n_classes = len(anchors), int(targets.max()) + 1
+            k = len(anchors)
+            n_classes = int(targets.max()) + 1
             model["head"] = torch.nn.Sequential(torch.nn.LayerNorm(k), torch.nn.Linear(k, n_classes))
 
         def encode(pictures):
@@ -641,7 +669,8 @@ class SimilarityPerformance(Study):
         return [{"data": options["data"], **runs[number]} for number in chosen]
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
-        dataset, encoder = load_dataset(DatasetSpec("digits"), store), _encoder(settings)
+        dataset = load_dataset(DatasetSpec("digits"), store)
+        encoder = _encoder(settings)
         if settings == _REFERENCE:
             return _measure(encoder, dataset, report, None)
         training = lambda *progress: report(0, 1, "training the reference first")  # noqa: E731
@@ -652,12 +681,14 @@ class SimilarityPerformance(Study):
         return 1.0 + settings["epochs"] * {"mlp": 1.1, "cnn": 3.6}[settings["architecture"]]
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        chosen, good = _CHOSEN[options["similarity"]], _good(table)
+        chosen = _CHOSEN[options["similarity"]]
+        good = _good(table)
         charts = {"over models": _scatter(table, chosen)}
         return charts | ({"over epochs": _by_epoch(good, chosen)} if len(good) else {})
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        good, rows = _good(table), []
+        good = _good(table)
+        rows = []
         for name in SIMILARITIES:
             for kind, title in NAMES.items():
                 found = correlation(table[name], table.accuracy, kind)
@@ -674,7 +705,9 @@ class SimilarityPerformance(Study):
         if len(table) < 4:
             return ""
         over_models = correlation(table[chosen], table.accuracy)
-        answer = "Yes, the more similar, the better" if over_models.low > 0 else "This is not seen"
+        answer = "This is not seen"
+        if over_models.low > 0:
+            answer = "Yes, the more similar, the better"
         return sentence(
             f"{answer}: over {len(table)} networks, {chosen} to the reference and accuracy have a Pearson"
             " correlation of {}; over the epochs within a network it is {} on average.",
@@ -720,7 +753,8 @@ def _measure(encoder, dataset, report: Progress, reference: dict[str, np.ndarray
             curve.append(float(cosines.mean(dtype=np.float64)))
 
     facts = encoder.train(dataset, report, watch).metadata
-    best, accuracy = facts["epoch"] - 1, facts["test_accuracies"]
+    best = facts["epoch"] - 1
+    accuracy = facts["test_accuracies"]
     values = {
         "outcome": "trained",
         "best epoch": facts["epoch"],
@@ -739,7 +773,8 @@ def _measure(encoder, dataset, report: Progress, reference: dict[str, np.ndarray
 
 
 def _rows_and_anchors(n: int) -> tuple[np.ndarray, np.ndarray]:
-    rng, test = np.random.default_rng(0), held_out_rows(n)
+    rng = np.random.default_rng(0)
+    test = held_out_rows(n)
     return test, np.sort(rng.choice(np.setdiff1d(np.arange(n), test), _N_ANCHORS, replace=False))
 
 
@@ -786,10 +821,13 @@ def _groups(rows: pd.DataFrame, similarity: str, head: str, correlations: dict[s
         for (kind, optimizer), part in rows.groupby(["architecture", "optimizer"])
     ]
     texts = [f"{name} {estimate}" for name, estimate in correlations.items() if not np.isnan(estimate.value)]
-    note = f"{head}:\n{', '.join(texts)}" if texts else ""
+    note = ""
+    if texts:
+        note = f"{head}:\n{', '.join(texts)}"
     return Lines(lines, f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
 
 
 def model_label(row: dict[str, Any]) -> str:
-    size, rate = f"{row['depth']} × {row['width']}", f"rate {row['learning_rate']:g}"
+    size = f"{row['depth']} × {row['width']}"
+    rate = f"rate {row['learning_rate']:g}"
     return f"{row['activation']}, {size}, dropout {row['dropout']:g}, {rate}, {row['epochs']} epochs"

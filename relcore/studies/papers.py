@@ -34,7 +34,8 @@ from relcore.studies.study import StudyRuns, StudySpec, study_of
 
 FOLDER = files("relcore") / "data" / "papers"
 SHIPPED = FOLDER / "ours"
-SHARE, _COSINES = "0 … 1", "−1 … 1"
+SHARE = "0 … 1"
+_COSINES = "−1 … 1"
 _LEAST = {SHARE: 0.0, _COSINES: -1.0}
 _CORRELATIONS = ("Pearson", "Spearman")
 
@@ -136,24 +137,30 @@ def spread_of(number: Number) -> Spread | None:
     4. For a mean over n rows with values in 0 … 1, or −1 … 1, the largest possible standard error: √(v (1 −
        v) ÷ n), or √((1 − v²) ÷ n).
     """
-    value, n, least = number.value, number.n, _LEAST.get(number.unit)
+    value = number.value
+    n = number.n
+    least = _LEAST.get(number.unit)
     if number.low is not None and number.high is not None:
         error = (number.high - number.low) / (2 * quantile(inf))
         return Spread(error, inf, number.low, number.high, "found by the run")
     freedom = inf
     if number.deviation and number.repeats > 1:
-        error, freedom = number.deviation / sqrt(number.repeats), number.repeats - 1
+        error = number.deviation / sqrt(number.repeats)
+        freedom = number.repeats - 1
         source = "Student's, over repeats"
     elif number.deviation and n:
-        error, source = number.deviation / sqrt(n), "deviation over rows ÷ √n"
+        error = number.deviation / sqrt(n)
+        source = "deviation over rows ÷ √n"
     elif n and least is not None and number.metric not in _CORRELATIONS:
         # The standard error of the distribution on this range that varies most.
-        error, source = sqrt(max((1 - value) * (value - least), 0.0) / n), "at most, from n rows"
+        error = sqrt(max((1 - value) * (value - least), 0.0) / n)
+        source = "at most, from n rows"
     else:
         return None
     low, high = (value + sign * quantile(freedom) * error for sign in (-1, 1))
     if least is not None:
-        low, high = max(low, least), min(high, 1.0)
+        low = max(low, least)
+        high = min(high, 1.0)
     return Spread(error, freedom, low, high, source)
 
 
@@ -411,7 +418,10 @@ def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
     """The tables and figures of papers that a study measures: those whose `tab` is the study, and those that
     the study cites."""
     source = STUDIES[kind].paper
-    citations = () if source.startswith("ours") else _CITED.findall(source)
+    if source.startswith("ours"):
+        citations = ()
+    else:
+        citations = _CITED.findall(source)
     cited = {(what, int(number)) for what, numbers in citations for number in re.findall(r"\d+", numbers)}
 
     def asks(row: PaperRow) -> bool:
@@ -437,9 +447,13 @@ def _rows_of(name: str) -> list[PaperRow]:
 
 # The rule that decides whether the pattern of a paper is reproduced here.
 
-HOLDS, PARTLY, DOES_NOT = "pattern holds", "pattern holds partly", "pattern does not hold"
+HOLDS = "pattern holds"
+PARTLY = "pattern holds partly"
+DOES_NOT = "pattern does not hold"
 UNDECIDED = "pattern not decided"
-YES, NO, OPEN = "holds", "fails", "not decided"
+YES = "holds"
+NO = "fails"
+OPEN = "not decided"
 RULE = (
     "Each row claims which numbers are larger. A row's comparisons on one data set are an experiment."
     " A comparison holds here if the 95 % interval of the difference is above zero, fails if it is below"
@@ -483,7 +497,9 @@ class ClaimVerdict:
         outcomes = {claim.outcome for claim in self.claims}
         if YES in outcomes:
             return HOLDS if len(outcomes) == 1 else PARTLY
-        return DOES_NOT if NO in outcomes else UNDECIDED
+        if NO in outcomes:
+            return DOES_NOT
+        return UNDECIDED
 
     @property
     def own(self) -> ClaimVerdict | None:
@@ -494,7 +510,9 @@ class ClaimVerdict:
 
     def counts(self) -> str:
         outcomes = [claim.outcome for claim in self.claims]
-        verb = "holds" if len(outcomes) == 1 else "hold"
+        verb = "hold"
+        if len(outcomes) == 1:
+            verb = "holds"
         held = f"{outcomes.count(YES)} of {counted(len(outcomes), 'comparison')} {verb}"
         return ", ".join(
             [
@@ -532,10 +550,12 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
     (more, more_error, more_freedom, first), (than, than_error, than_freedom, second) = (
         _side(side, numbers) for side in claim.sides()
     )
-    than, than_error = claim.times * than + claim.plus, abs(claim.times) * than_error
+    than = claim.times * than + claim.plus
+    than_error = abs(claim.times) * than_error
     if paired := 1 < len(first) == len(second):
         differences = np.array(first) - claim.times * np.array(second)
-        error, freedom = float(differences.std(ddof=1)) / sqrt(len(first)), len(first) - 1
+        error = float(differences.std(ddof=1)) / sqrt(len(first))
+        freedom = len(first) - 1
     else:
         error = sqrt(more_error**2 + than_error**2)
         parts = ((more_error, more_freedom), (than_error, than_freedom))
@@ -543,8 +563,14 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
         shared = sum(one**4 / some for one, some in parts)
         freedom = error**4 / shared if shared > 0 else inf
     half_width = quantile(freedom) * error
-    low, high = more - than - half_width, more - than + half_width
-    outcome = YES if low > 0 else NO if high < 0 else OPEN
+    low = more - than - half_width
+    high = more - than + half_width
+    if low > 0:
+        outcome = YES
+    elif high < 0:
+        outcome = NO
+    else:
+        outcome = OPEN
     return Decided(claim, more, than, low, high, outcome, paired)
 
 
@@ -557,7 +583,12 @@ def _side(side: str | float, numbers: Sequence[Number]) -> tuple[float, float, f
             raise SpaceError(f"claims: {side!r}: expected a number with a baseline, got one without")
         return number.baseline, 0.0, inf, ()
     spread = spread_of(number)
-    error, freedom = (spread.error, spread.freedom) if spread else (float("nan"), inf)
+    if spread:
+        error = spread.error
+        freedom = spread.freedom
+    else:
+        error = float("nan")
+        freedom = inf
     return number.value, error, freedom, number.values
 
 
@@ -581,7 +612,8 @@ def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
 def _lines(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> list[dict[str, Any]]:
     lines = []
     for row in rows:
-        place, verdicts = {"paper": row.paper.authors, "row": row.name}, verdicts_of(row, found)
+        place = {"paper": row.paper.authors, "row": row.name}
+        verdicts = verdicts_of(row, found)
         words = [f"{on}: {verdict.word}" for on, verdict in verdicts.items()]
         word = {"verdict": "; ".join(words) or None}
         lines += [place | line for line in _published_records(row)]
@@ -614,7 +646,10 @@ def _published_records(row: PaperRow) -> list[dict[str, Any]]:
 def _measured_record(number: Number) -> dict[str, Any]:
     line = {"source": "here", "what": number.label, "metric": number.metric}
     line |= {name: getattr(number, name) for name in _WRITTEN}
-    line["baseline_is"] = None if number.baseline is None else number.baseline_is
+    if number.baseline is None:
+        line["baseline_is"] = None
+    else:
+        line["baseline_is"] = number.baseline_is
     if spread := spread_of(number):
         line |= {"low": spread.low, "high": spread.high, "interval_is": spread.found_from}
     return line
@@ -657,7 +692,9 @@ def result_of(name: str, store: Store) -> Ours | None:
     if runs and not runs.missing(store, own=True):
         return ours_of(name, runs, store)
     known = shipped_results().get(name)
-    return known if known and is_current(known) else None
+    if known and is_current(known):
+        return known
+    return None
 
 
 def is_current(ours: Ours) -> bool:
@@ -666,8 +703,10 @@ def is_current(ours: Ours) -> bool:
 
 
 def ours_of(name: str, runs: StudyRuns, store: Store, commit: str = "") -> Ours:
-    run, table = RUNS[name], runs.table(store)
-    seconds, today = round(float(table.seconds.sum()), 1), date.today().isoformat()
+    run = RUNS[name]
+    table = runs.table(store)
+    seconds = round(float(table.seconds.sum()), 1)
+    today = date.today().isoformat()
     numbers = NUMBERS[run.study](runs, table)
     return Ours(name, run.data, dict(run.settings), today, __version__, seconds, numbers, commit, run.version)
 
@@ -695,7 +734,9 @@ def _training(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
 def _similarity(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
     numbers = []
     for line in runs.study.findings(runs.spec.settings, table).to_dict("records"):
-        metric = "Spearman" if "Spearman" in line["what"] else "Pearson"
+        metric = "Pearson"
+        if "Spearman" in line["what"]:
+            metric = "Spearman"
         ends = {end: round_number(line[end]) for end in ("low", "high") if not pd.isna(line[end])}
         facts = {"unit": "−1 … 1", "n": int(line["n"]), "baseline": 0.0, "baseline_is": "unrelated"}
         label = line["what"].replace(f"{metric} ", "")

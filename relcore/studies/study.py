@@ -63,7 +63,9 @@ class Estimate:
 
     def __format__(self, digits: str) -> str:
         value, low, high = (short(number, int(digits or 3)) for number in (self.value, self.low, self.high))
-        return f"{value} (95 %: {low} to {high})" if self.has_interval else value
+        if self.has_interval:
+            return f"{value} (95 %: {low} to {high})"
+        return value
 
 
 def _known_pairs(*sides: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -122,9 +124,13 @@ def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Esti
 def mean_score(values: Iterable[float]) -> Estimate:
     """The `mean` of scores. Its interval is cut to 0 … 1; if a score is negative, to −1 … 1."""
     values = np.array(list(values), dtype=float)
-    estimate, least, most = mean(values), np.nanmin(values, initial=0), np.nanmax(values, initial=0)
+    estimate = mean(values)
+    least = np.nanmin(values, initial=0)
+    most = np.nanmax(values, initial=0)
     cut = {"low": max(estimate.low, -1.0 if least < 0 else 0.0), "high": min(estimate.high, 1.0)}
-    return estimate if most > 1 else replace(estimate, **cut)
+    if most > 1:
+        return estimate
+    return replace(estimate, **cut)
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
@@ -157,7 +163,9 @@ def average(table: pd.DataFrame, column: str) -> float:
 
 
 def mean_at(table: pd.DataFrame, by: str, value: Any, column: str) -> Estimate:
-    return mean_score(table.loc[table[by] == value, column]) if column in table else Estimate()
+    if column in table:
+        return mean_score(table.loc[table[by] == value, column])
+    return Estimate()
 
 
 def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Estimate]:
@@ -175,7 +183,9 @@ def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Est
 
 def sentence(text: str, *estimates: Estimate) -> str:
     """The text with its {} replaced by the estimates; "" unless each estimate has an interval."""
-    return text.format(*estimates) if all(estimate.has_interval for estimate in estimates) else ""
+    if all(estimate.has_interval for estimate in estimates):
+        return text.format(*estimates)
+    return ""
 
 
 def finding(what: str, estimate: Estimate, interval: str = STUDENT) -> dict[str, Any]:
@@ -205,8 +215,13 @@ def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list
     """A line for each measured column, over the numbers in column x. Columns without values are left out."""
     lines = []
     for column, name in measures.items():
-        part = table[[x, column]].astype(float).dropna() if column in table else table.iloc[:0]
-        means = [mean_score(values) for _, values in part.groupby(x)[column]] if len(part) else []
+        if column in table:
+            part = table[[x, column]].astype(float).dropna()
+        else:
+            part = table.iloc[:0]
+        means = []
+        if len(part):
+            means = [mean_score(values) for _, values in part.groupby(x)[column]]
         ends = ([getattr(value, end) for value in means] for end in ("value", "low", "high"))
         if means:
             lines.append(Line(name, sorted(set(part[x])), *ends))
@@ -226,7 +241,9 @@ def chart(
     `rows` is a text about the rows behind the numbers. `baselines` are the names and columns of means that
     are drawn as baselines.
     """
-    drawn = "bars" if look.get("kind") == "points" else "bands"
+    drawn = "bands"
+    if look.get("kind") == "points":
+        drawn = "bars"
     note = f"{rows}; {drawn}: 95 % over {table.random_state.nunique()} random states"
     levels = tuple((name, average(table, column)) for name, column in (baselines or {}).items())
     return Lines(tuple(lines), *titles, baselines=levels, note=note, **look)
@@ -270,7 +287,8 @@ def Option(
     """A setting that the user chooses. It is one of the choices; if `many`, it may be several. Without
     choices, it is any list of strings. `names` are the labels of the choices.
     """
-    item, named = type((*choices, "")[0]), dict(zip(choices, names or map(str, choices), strict=True))
+    item = type((*choices, "")[0])
+    named = dict(zip(choices, names or map(str, choices), strict=True))
     given = Setting(label=label, choices=named, help=help, distinct=many and bool(choices))
     return complete(given, name, tuple[item, ...] if many else item, default)
 
@@ -349,8 +367,11 @@ class Study(ABC):
         """Compute one run. Equal settings give equal results."""
 
     def seconds(self, settings: Settings) -> float:
-        cost, given = self.cost, map(str, settings.values())
-        return next(cost[value] for value in given if value in cost) if isinstance(cost, Mapping) else cost
+        cost = self.cost
+        given = map(str, settings.values())
+        if isinstance(cost, Mapping):
+            return next(cost[value] for value in given if value in cost)
+        return cost
 
     @abstractmethod
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
@@ -378,13 +399,17 @@ class StudySpec:
     def of(cls, study: Study, options: Settings | None = None) -> StudySpec:
         """The spec of a study with these options. Missing options have their defaults. Raises a SpaceError
         for an unknown option or choice."""
-        given, known = dict(options or {}), {option.name: option for option in study.options}
+        given = dict(options or {})
+        known = {option.name: option for option in study.options}
         if unknown := sorted(set(given) - set(known)):
             raise SpaceError(f"{study.kind}: expected options among {quote(known)}, got {quote(unknown)}")
         chosen = {}
         for name, option in known.items():
             value = given.get(name, option.default)
-            chosen[name] = tuple(value) if option.is_tuple and isinstance(value, list) else value
+            if option.is_tuple and isinstance(value, list):
+                chosen[name] = tuple(value)
+            else:
+                chosen[name] = value
             replace(option, name=f"{study.kind}: {name}").check(chosen[name])
         return cls(study.kind, tuple(chosen.items()), study.version)
 
@@ -413,7 +438,8 @@ class StudySpec:
             raise SpaceError(
                 f"study file: expected a JSON object of 'study', 'version' and 'options', got {record!r:.80}"
             )
-        study, version = (known or study_of)(record["study"]), record.get("version")
+        study = (known or study_of)(record["study"])
+        version = record.get("version")
         if version != study.version or isinstance(version, bool):
             raise SpaceError(
                 f"study file: expected version {study.version} of {study.kind!r}, got {version!r:.80}; choose"
@@ -438,7 +464,10 @@ def study_of(kind: str) -> Study:
     """The study with this name. Raises a SpaceError for an unknown name."""
     if kind in FORMER_STUDIES:
         now = FORMER_STUDIES[kind]
-        now = f"now it is part of {now!r}" if now else "Papers shows its numbers"
+        if now:
+            now = f"now it is part of {now!r}"
+        else:
+            now = "Papers shows its numbers"
         raise SpaceError(f"study {kind}: only version 0.1.0 of Relscope opens it; {now}")
     if kind in PLUGIN_STUDIES and kind not in STUDIES:
         raise SpaceError(
@@ -517,7 +546,8 @@ class StudyRuns:
     the job queue."""
 
     def __init__(self, study: Study, spec: StudySpec) -> None:
-        self.study, self.spec = study, spec
+        self.study = study
+        self.spec = spec
         self.settings = study.runs(spec.settings)
 
     def __len__(self) -> int:
@@ -539,16 +569,22 @@ class StudyRuns:
         """The smoothed ratio of measured to estimated seconds of a run. It is a weighted mean of two ratios:
         the ratio of the bundled runs (1 if there are none), which counts as `_RUNS_BEFORE` runs, and the
         median ratio of the runs that were computed here."""
-        came, here = [], []
+        came = []
+        here = []
         for key in self.keys:
             if entry := store.summary(key):
-                lasted, plan = entry.metadata["seconds"], self.study.seconds(entry.metadata["settings"])
+                lasted = entry.metadata["seconds"]
+                plan = self.study.seconds(entry.metadata["settings"])
                 if plan:
                     (here if store.bundled_group(key) is None else came).append((lasted, plan))
-        before = sum(lasted for lasted, _ in came) / sum(plan for _, plan in came) if came else 1.0
+        before = 1.0
+        if came:
+            before = sum(lasted for lasted, _ in came) / sum(plan for _, plan in came)
         # The median, because the mean is raised by the first runs, which also load libraries and train models
         # that all runs use.
-        now = float(np.median([lasted / plan for lasted, plan in here])) if here else 1.0
+        now = 1.0
+        if here:
+            now = float(np.median([lasted / plan for lasted, plan in here]))
         return (_RUNS_BEFORE * before + len(here) * now) / (_RUNS_BEFORE + len(here))
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
@@ -624,7 +660,9 @@ class StudyRuns:
             self.start(queue)
         progress = self.wait(queue, report=report)
         if not progress.complete:
-            why = progress.failed[0] if progress.failed else "it was stopped"
+            why = "it was stopped"
+            if progress.failed:
+                why = progress.failed[0]
             raise SpaceError(f"{self.study.title}: {progress.done} of {len(self)} runs are done; {why}")
         return self.table(queue.store)
 
@@ -651,7 +689,9 @@ def _short_value(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return value
     text = ", ".join(map(str, value))
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}… ({len(value)})"
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return f"{text[:_MOST_SHOWN]}… ({len(value)})"
 
 
 @dataclass(frozen=True)
@@ -668,11 +708,14 @@ class StudyChart(Recipe, figure="study"):
     def draw(self, result: pd.DataFrame | None = None) -> Exportable:
         """Draw the chart. Raises a SpaceError if the chart is unknown, a run fails, or the table is empty."""
         spec = StudySpec.from_json(self.study)
-        study, settings = study_of(spec.kind), spec.settings
+        study = study_of(spec.kind)
+        settings = spec.settings
         if (table := result) is None:
             with closing(JobQueue()) as queue:
                 table = StudyRuns(study, spec).finish(queue)
-        charts = study.charts(settings, table) if len(table) else {}
+        charts = {}
+        if len(table):
+            charts = study.charts(settings, table)
         if not charts:
             raise SpaceError(f"{study.title}: expected a run that has finished training, got none")
         chart = self.chart or next(iter(charts))
@@ -721,14 +764,17 @@ def encoders_of(data: str) -> tuple[Encoder, ...]:
 
 
 def labelled_spaces(data: str, store: Store, report: Progress) -> list[LatentSpace]:
-    encoders, dataset = encoders_of(data), dataset_of(data)
+    encoders = encoders_of(data)
+    dataset = dataset_of(data)
     return [space for encoder in encoders for space in encode(dataset, encoder, store, report)]
 
 
 def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
     """The ids of the rows on which the encoders were not trained; () if the encoders are trained without
     labels."""
-    return tuple(space.ids[held_out_rows(len(space))]) if data == "digits" else ()
+    if data == "digits":
+        return tuple(space.ids[held_out_rows(len(space))])
+    return ()
 
 
 def _specs_and_digests(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
@@ -777,34 +823,49 @@ def stitched_values(spaces: list[LatentSpace], spec: StitchSpec) -> dict[str, An
 
     Missing values are None. "chance" is the accuracy of always predicting the most frequent class.
     """
-    result, values = stitch_matrix(spaces, spec), {}
+    result = stitch_matrix(spaces, spec)
+    values = {}
     stitched = ~np.eye(len(spaces), dtype=bool)
     for method in spec.methods:
         scores = result.matrix(method, "accuracy")[0]
         pairs = scores[stitched]
         values[f"{method}, same space"] = float(scores[~stitched].mean())
-        values[f"{method}, stitched"] = None if np.isnan(pairs).all() else float(np.nanmean(pairs))
+        if np.isnan(pairs).all():
+            values[f"{method}, stitched"] = None
+        else:
+            values[f"{method}, stitched"] = float(np.nanmean(pairs))
     return values | {"chance": result.chance(), "test rows": result.n_test}
 
 
 def _counted_share(status: JobStatus) -> float:
-    return min(1.0, status.done / status.total) if status.total else 0.0
+    if status.total:
+        return min(1.0, status.done / status.total)
+    return 0.0
 
 
 def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str = "") -> Report:
     """The report of a study. It has the conclusion and the findings. If runs are missing, it tells on how
     many runs they rest."""
-    study, spec = runs.study, runs.spec
-    findings = study.findings(spec.settings, table) if len(table) else table
-    conclusion = study.conclusion(spec.settings, table) if len(table) else ""
-    notes, bundled = [], None
+    study = runs.study
+    spec = runs.spec
+    findings = table
+    if len(table):
+        findings = study.findings(spec.settings, table)
+    conclusion = ""
+    if len(table):
+        conclusion = study.conclusion(spec.settings, table)
+    notes = []
+    bundled = None
     if groups := [group for key in runs.keys if (group := store.bundled_group(key))]:
         bundled = {"runs": len(groups), "date": groups[0].date, "commit": groups[0].commit}
         bundled["made"] = groups[0].in_words
         notes.append(f"{len(groups):,} of these runs came with Relscope. {groups[0].in_words}")
     shown = [["finding", "value", "95 %", "n", "interval"]]
     for row in findings.itertuples() if len(findings) else ():
-        interval = "" if row.low != row.low else band(row.low, row.high)
+        if row.low != row.low:
+            interval = ""
+        else:
+            interval = band(row.low, row.high)
         shown.append([row.what, short(row.value), interval, f"{row.n:,}", row.interval])
     sentence = conclusion or "No finding yet."
     if len(table) < len(runs):

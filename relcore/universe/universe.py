@@ -194,7 +194,8 @@ class Universe(Reported):
                 f" only confirmed ones count. Share or confirm about {6 * FEWEST_ROWS} rows."
             )
         share, chance, n = map(float, (known.mean(), self.table().chance.mean(), self.table().n.min()))
-        same, by_chance = percent(share), f"(by chance {percent(chance)})"
+        same = percent(share)
+        by_chance = f"(by chance {percent(chance)})"
         by_chance = "on average " * (len(self.members) > 2) + by_chance
         found = f"is the same row in {same} of cases {by_chance}"
         if self.same_class:
@@ -218,11 +219,16 @@ class Universe(Reported):
         text += f" Its maps are fitted on up to {max(member.n for member in self.members):,} shared rows"
         if not len(scores):
             return f"{text}."
-        least, most = scores.n.min(), scores.n.max()
-        rows = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        least = scores.n.min()
+        most = scores.n.max()
+        if least == most:
+            rows = f"{least:,}"
+        else:
+            rows = f"{least:,} to {most:,}"
         text += f" and tested on {rows} other rows, each searched among these by cosine."
         if len(scores) > 1:
-            share, (low, high) = float(scores.accuracy.mean()), scores.accuracy.quantile([0, 1])
+            share = float(scores.accuracy.mean())
+            (low, high) = scores.accuracy.quantile([0, 1])
             text += f" The same row is nearest in {percent(share)} of cases, on average over {len(scores):,}"
             text += f" directions between two models, {percent(low)} to {percent(high)}"
             low, high = share_interval(share, least)
@@ -238,7 +244,8 @@ class Universe(Reported):
         facts = {"spaces": self.names, "dimension": self.dimension, "best_chance": chance}
         rows = [["model", "dimensions", "fitted on", "tested on", "same row", "by chance"]]
         for member in self.members:
-            share, chance = member.score.top1, 1 / member.score.n
+            share = member.score.top1
+            chance = 1 / member.score.n
             if member.score.n < FEWEST_ROWS:
                 share = chance = np.nan
             matched = f"{short(share)}{' (added)' * member.added}"
@@ -284,7 +291,8 @@ class Universe(Reported):
         """Map rows (n, d) of a space into the common space, an array (n, D) float32. Raises a SpaceError for
         an unknown name, a wrong width, and numbers that are not finite.
         """
-        member, X = self.member(name), matrix(X)
+        member = self.member(name)
+        X = matrix(X)
         if X.shape[1] != len(member.mean):
             raise SpaceError(f"{name}: expected rows of width {len(member.mean)}, got {X.shape[1]}")
         places = member.placed(X, self.unit)
@@ -344,13 +352,16 @@ class Universe(Reported):
 
     def __post_init__(self) -> None:
         """Raise a SpaceError for contradictory or invalid arrays, which may come from a file."""
-        n, wide = len(self.members), self.consensus.shape[-1] if self.consensus.ndim == 2 else 0
+        n = len(self.members)
+        wide = self.consensus.shape[-1] if self.consensus.ndim == 2 else 0
         shapes = [
             (self.consensus, (len(self.ids), wide)),
             (self.test_consensus, (len(self.test_ids), wide)),
         ]
         for member in self.members:
-            width = len(member.mean) if member.mean.ndim == 1 else 0
+            width = 0
+            if member.mean.ndim == 1:
+                width = len(member.mean)
             shapes.append((member.matrix, (width, wide)))
             if not 0 < width <= wide or not 0 < member.scale < np.inf or not np.isfinite(member.mean).all():
                 raise SpaceError(
@@ -402,9 +413,13 @@ class Universe(Reported):
             )
         try:
             entry = entries.read(path)
-            facts, version = entry.metadata[UniverseSpec.kind], entry.metadata["version"]
+            facts = entry.metadata[UniverseSpec.kind]
+            version = entry.metadata["version"]
         except (entries.Damaged, KeyError, TypeError) as error:
-            reason = str(error) if isinstance(error, entries.Damaged) else "another kind of file"
+            if isinstance(error, entries.Damaged):
+                reason = str(error)
+            else:
+                reason = "another kind of file"
             raise SpaceError(
                 f"{path.name}: expected a universe, got {reason:.200}; save or copy it again"
             ) from None
@@ -447,8 +462,10 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
     random_state: int = setting(0, low=0, help="Random state of the rows that are held out.")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n, total = min(max(map(len, spaces)), self.rows), sum(space.dimension for space in spaces)
-        wide, pairs = max(space.dimension for space in spaces), len(spaces) ** 2
+        n = min(max(map(len, spaces)), self.rows)
+        total = sum(space.dimension for space in spaces)
+        wide = max(space.dimension for space in spaces)
+        pairs = len(spaces) ** 2
         return 0.2 + (n * total**2 + 10 * total**2 * wide) / 4e10 + pairs * (0.01 + wide / 2e4)
 
     def run(
@@ -477,7 +494,8 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
             ]
             for part in (train, test)
         )
-        present, test_present = rows[:, train] >= 0, rows[:, test] >= 0
+        present = rows[:, train] >= 0
+        test_present = rows[:, test] >= 0
         report(1, 4, "rotating")
         with one_thread_products():  # with such small matrices, two threads take longer than one
             rotations = _rotations(fitted, present, self.rounds, [space.name for space in spaces])
@@ -487,7 +505,8 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
         )
         report(2, 4, "scoring held-out rows")
         scores, best, same_class = _scores(test_places, test_present, _labels(spaces, rows[:, test]))
-        members, names = [], distinct_names(spaces)
+        members = []
+        names = distinct_names(spaces)
         for i, space in enumerate(spaces):
             others, among = _mean_place(test_places, test_present, without=i)
             both = test_present[i] & among
@@ -559,7 +578,10 @@ def _known_rows(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tupl
 def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
     if not len(X):
         raise NoCommonId(f"{name}: expected rows that another space has, got none; leave this space out")
-    X = unit_rows(X) if unit else np.asarray(X, dtype=np.float32)
+    if unit:
+        X = unit_rows(X)
+    else:
+        X = np.asarray(X, dtype=np.float32)
     mean = np.asarray(mean_row(X), dtype=np.float32)
     spread = lengths(X, mean).astype(np.float64)
     need_finite(spread, name)
@@ -571,7 +593,10 @@ def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
 
 
 def _centred(X: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
-    X = unit_rows(X) if unit else np.asarray(X, dtype=np.float32)
+    if unit:
+        X = unit_rows(X)
+    else:
+        X = np.asarray(X, dtype=np.float32)
     return (X - mean) / np.float32(scale)
 
 
@@ -594,7 +619,8 @@ def _rotations(
     find a start, the widest space comes first; then spaces are added one by one, always the one that
     correlates most with those before.
     """
-    n, weights = len(fitted), (1 / np.maximum(present.sum(axis=0), 1)).astype(np.float32)[:, None]
+    n = len(fitted)
+    weights = (1 / np.maximum(present.sum(axis=0), 1)).astype(np.float32)[:, None]
     products: dict[tuple[int, int], np.ndarray] = {}
     for i in range(n):
         weighted = fitted[i] * weights
@@ -659,8 +685,10 @@ def _retrieval(
     """The score of `retrieval` for unit rows, and for each row the number of the nearest target row, an array
     (n,). `own` are the neighbours of target rows within the target; if it is None, they are computed.
     """
-    k, every = min(NEAREST, len(source)), np.arange(len(source))
-    own = nearest(target, target, k).rows if own is None else own
+    k = min(NEAREST, len(source))
+    every = np.arange(len(source))
+    if own is None:
+        own = nearest(target, target, k).rows
     lists = {"own": own, "forward": nearest(source, target, k).rows}
     score = Neighbours.listed((source, target), every, lists, k, "paper").mrr()
     return score, lists["forward"][:, 0]
@@ -684,18 +712,21 @@ def _scores(
     """The `scores`, `best_chance` and `same_class` of a universe. The same permutations are used for all
     pairs of spaces, so that the chance level is that of the largest `top1`.
     """
-    n, units = len(places), [unit_rows(rows) for rows in places]
+    n = len(places)
+    units = [unit_rows(rows) for rows in places]
     scores: list[list[Score | None]] = [[None] * n for _ in range(n)]
     rng = np.random.default_rng(0)
     keys = rng.random((_PERMUTATIONS, present.shape[1]), dtype=np.float32)
     orders: dict[bytes, np.ndarray] = {}
     own: dict[tuple[int, bytes], np.ndarray] = {}
-    best, alike = np.zeros(_PERMUTATIONS), []
+    best = np.zeros(_PERMUTATIONS)
+    alike = []
     for i, j in permutations(range(n), 2):
         both = present[i] & present[j]
         if (m := both.sum()) < FEWEST_ROWS:
             continue
-        packed, target = np.packbits(both).tobytes(), units[j][both]
+        packed = np.packbits(both).tobytes()
+        target = units[j][both]
         if packed not in orders:
             orders[packed] = np.argsort(keys[:, both], axis=1)
         if (j, packed) not in own:
@@ -705,7 +736,9 @@ def _scores(
         if len(classes := labels[both]) < 2 * np.count_nonzero(known := classes != ""):
             shares = pd.Series(classes).value_counts(normalize=True)[classes[known]]
             alike.append(((classes[partners] == classes)[known].mean(), shares.mean()))
-    same_class = tuple(np.mean(alike, axis=0).tolist()) if alike else None
+    same_class = None
+    if alike:
+        same_class = tuple(np.mean(alike, axis=0).tolist())
     return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None, same_class
 
 
@@ -714,7 +747,9 @@ CHARTS = {
     "accuracy": Named("Table", help="every space translated into every other"),
     "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
-_FEWEST, MOST_LINED = 4, 5  # minimum number of models on a map; maximum number with lines between all models
+# minimum number of models on a map; maximum number with lines between all models
+_FEWEST = 4
+MOST_LINED = 5
 _LEAST_DISTANCE = 0.02  # if all distances are smaller, a map would show a single dot
 _MOST_DRAWN = 700
 _OF_ALL = "Mean of all"
@@ -741,7 +776,8 @@ class UniverseChart(SpacesRecipe, figure="universe"):
         self, result: Universe | None = None, spaces: Mapping[str, LatentSpace] | None = None
     ) -> Exportable:
         """The figure. `spaces` have the rows to draw, by their names in the universe (default: all)."""
-        universe, rows = result, self.chart == "rows"
+        universe = result
+        rows = self.chart == "rows"
         if universe is None or (rows and spaces is None):
             loaded = self.loaded()
             universe = universe or self.universe.run(loaded)
@@ -749,8 +785,13 @@ class UniverseChart(SpacesRecipe, figure="universe"):
         if rows:
             chart = moving_rows(universe, spaces)
         else:
-            chart = map_of_spaces(universe) if self.chart == "map" else accuracy_matrix(universe)
-        table = universe.table if self.chart == "accuracy" else None
+            if self.chart == "map":
+                chart = map_of_spaces(universe)
+            else:
+                chart = accuracy_matrix(universe)
+        table = None
+        if self.chart == "accuracy":
+            table = universe.table
         return chart_exportable(chart, self.to_json(), f"relscope-universe-{self.chart}", table, table)
 
 
@@ -795,12 +836,16 @@ def map_of_spaces(universe: Universe) -> Diagram:
         for i in range(len(names))
     )
     alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
-    lines = {pair: percent(float(alike[pair])) for pair in pairs} if len(names) <= MOST_LINED else {}
+    lines = {}
+    if len(names) <= MOST_LINED:
+        lines = {pair: percent(float(alike[pair])) for pair in pairs}
     return Diagram(names, places, alt, lines, hover)
 
 
 def accuracy_matrix(universe: Universe) -> Matrices:
-    names, accuracy, n = short_names(universe.names)[0], universe.accuracy, len(universe.members)
+    names = short_names(universe.names)[0]
+    accuracy = universe.accuracy
+    n = len(universe.members)
 
     def hover(i: int, j: int) -> str:
         score = universe.scores[i][j]

@@ -29,7 +29,8 @@ def _wait(runner, timeout):
 
 # Runs share their compiled pages, a test sleeps until its run has ended, and no metadata of packages is read: AppTest's
 # own ways took a third of the time of these tests.
-_pages, _refuse = ScriptCache(), local_script_runner.require_widgets_deltas
+_pages = ScriptCache()
+_refuse = local_script_runner.require_widgets_deltas
 local_script_runner.ScriptCache = lambda: _pages
 local_script_runner.require_widgets_deltas = _wait
 manifest_scanner.scan_component_manifests = list

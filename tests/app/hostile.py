@@ -28,7 +28,8 @@ SENTENCES = ("the sea and the ships", "the harbour of the sea", "a horse in a fi
 
 def hostile_workspace(folder, n=60):
     """Two files with hostile names, ids and labels; one renamed, one gone, two encodings of a hostile table."""
-    rng, store = np.random.default_rng(0), Store()
+    rng = np.random.default_rng(0)
+    store = Store()
     ids = np.array([f"{MARK} {row}" for row in range(n)])
     labels = np.array([f"{MARK} {'ab'[row % 2]}" for row in range(n)])
     specs = []

@@ -53,7 +53,8 @@ def serve(tmp_path_factory):
     running = []
 
     def start(*arguments, folder=None):
-        port, folder = free_port(), folder or tmp_path_factory.mktemp("server")
+        port = free_port()
+        folder = folder or tmp_path_factory.mktemp("server")
         browser = folder / "browser"
         browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {folder}/link && mv {folder}/link {folder}/opened')
         browser.chmod(0o755)
@@ -99,7 +100,8 @@ def test_a_shared_app_asks_for_its_token_on_every_address(serve):
 
 
 def test_no_route_answers_more_than_the_login_to_others(usual):
-    own, cookies = f"http://localhost:{usual}", enters(usual)
+    own = f"http://localhost:{usual}"
+    cookies = enters(usual)
     key = cookies["Cookie"].partition("=")[2][:128]
     others = [  # test_guard.py has more
         {},
@@ -142,7 +144,8 @@ print(json.dumps(found))
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid(), reason="only root can become another account")
 def test_another_account_gets_the_login_with_any_link(usual, opened):
-    secret, url = opened.parent / "store" / "secret", f"http://127.0.0.1:{usual}"
+    secret = opened.parent / "store" / "secret"
+    url = f"http://127.0.0.1:{usual}"
     until(opened.exists)
     link = opened.read_text()
     assert link.startswith(f"{url}/?token=")

@@ -16,7 +16,8 @@ from app.workspace import History, Workspace
 from relcore.base import access
 from tests.app.conftest import Session
 
-MINE, THEIRS = "ab" * 32, "cd" * 32
+MINE = "ab" * 32
+THEIRS = "cd" * 32
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,8 @@ from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.space import LatentSpace, match
 from tests.app.conftest import save_space
 
-N, ANCHORS = 900, tuple(f"r{row}" for row in range(30))
+N = 900
+ANCHORS = tuple(f"r{row}" for row in range(30))
 X = np.random.default_rng(0).normal(size=(N, 8)).astype(np.float32)
 
 
@@ -24,7 +25,8 @@ X = np.random.default_rng(0).normal(size=(N, 8)).astype(np.float32)
 def pair():
     compute.score_differences.clear()
     compute.kept_scores.clear()
-    noise, ids = np.random.default_rng(1).normal(size=X.shape), [f"r{row}" for row in range(N)]
+    noise = np.random.default_rng(1).normal(size=X.shape)
+    ids = [f"r{row}" for row in range(N)]
     return match(LatentSpace(X, ids), LatentSpace(X + 0.5 * noise, ids))
 
 
@@ -44,7 +46,8 @@ def test_scores_do_not_depend_on_what_is_scored_beside_them(pair):
 
 @pytest.mark.parametrize(("most", "expected"), [(500, 500 + len(ANCHORS)), (N, N)])
 def test_a_change_of_anchors_is_measured_on_a_sample(pair, monkeypatch, most, expected):
-    read, measure = [], compute.anchor_differences
+    read = []
+    measure = compute.anchor_differences
 
     def counted(pair, *rest, **more):
         read.append(len(pair))

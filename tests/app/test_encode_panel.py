@@ -33,7 +33,8 @@ def test_an_encoding_joins_the_session_as_one_step(tab, queue):
     session = small(tab())
     before = session.workspace
     session.click("encode.start")
-    job, n_jobs = queue.jobs()[0], len(queue.jobs())
+    job = queue.jobs()[0]
+    n_jobs = len(queue.jobs())
     assert job.function is encode_job
     assert job.wait(300).state == "done"
     session.run()

@@ -199,7 +199,8 @@ def drawn(monkeypatch):
 
 
 def test_few_anchors_are_all_drawn(make_session, drawn):
-    session, ids = make_session(), tuple(f"r{row}" for row in range(21))
+    session = make_session()
+    ids = tuple(f"r{row}" for row in range(21))
     views = {}
     for n in (21, 20):
         workspace = replace(session.workspace, anchors=ids[:n], anchors_from="")
@@ -214,7 +215,8 @@ def test_few_anchors_are_all_drawn(make_session, drawn):
 
 def test_a_selected_row_is_drawn_and_the_others_stay(make_session, drawn):
     session = make_session()
-    (before, _), missing = drawn[-1], sorted({f"r{row}" for row in range(120)} - set(drawn[-1][0].ids))
+    (before, _) = drawn[-1]
+    missing = sorted({f"r{row}" for row in range(120)} - set(drawn[-1][0].ids))
     assert missing
     session.select(missing[0], str(before.ids[0]))
     scene, selected = drawn[-1]
@@ -395,7 +397,8 @@ def test_an_arrow_needs_the_same_queries_and_a_clear_difference():
     def score(value, **facts):
         return Score(value, metric="mrr", n=900, k=10, **facts)
 
-    up, sampled = Interval(0.02, 0.01, 0.03), {"n_queries": 300, "interval": (0.4, 0.6)}
+    up = Interval(0.02, 0.01, 0.03)
+    sampled = {"n_queries": 300, "interval": (0.4, 0.6)}
     assert step_between(score(0.4994), score(0.5226), up) == "+.024 from .499"
     assert step_between(score(0.5226), score(0.4994), Interval(-0.02, -0.03, -0.01)) == "−.024 from .523"
     assert step_between(score(0.52, **sampled), score(0.5, **sampled), Interval(-0.1, -0.2, 0)) is None
@@ -486,7 +489,9 @@ def test_moving_a_range_is_one_step(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:rows.csv is joined")
 def test_a_table_of_two_files_of_vectors_is_opened_once(tmp_path, monkeypatch):
-    rng, opened, open_table = np.random.default_rng(0), [], row_tables.open_table
+    rng = np.random.default_rng(0)
+    opened = []
+    open_table = row_tables.open_table
     monkeypatch.setattr(row_tables, "open_table", lambda *given: opened.append(given) or open_table(*given))
     (tmp_path / "rows.csv").write_text("id,price\na,1.5\nb,2\nc,3\n", encoding="utf-8")
     for name in ("old", "new"):

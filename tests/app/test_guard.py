@@ -13,7 +13,8 @@ from app.server import guard
 from app.server.guard import Gate, Guard
 from relcore.base.access import ENVIRONMENT
 
-TOKEN, PAGE = "t" * 40, {"accept": "text/html"}
+TOKEN = "t" * 40
+PAGE = {"accept": "text/html"}
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +135,8 @@ def test_a_key_that_was_not_issued_here_is_refused(own_secret, monkeypatch, tmp_
     visitor = browser(Gate(token))
     visitor.get("/_stcore/host-config", params={"token": token} if token else {})
     visitor.get("/_stcore/host-config")
-    key, name = visitor.get("/").text, sharing.key_cookie()
+    key = visitor.get("/").text
+    name = sharing.key_cookie()
     assert len(key) == 64
     own = kept(visitor)[name]
     for sent in ("", key, "0" * 64, "0" * 128, own[:-1] + "x", own.upper()):
@@ -166,7 +168,10 @@ def test_a_key_that_was_not_issued_here_is_refused(own_secret, monkeypatch, tmp_
     ],
 )
 def test_only_own_pages_are_answered(monkeypatch, host, origin, shares, passes):
-    hosts = ["*"] if shares else ["localhost", "127.0.0.1"]
+    if shares:
+        hosts = ["*"]
+    else:
+        hosts = ["localhost", "127.0.0.1"]
     monkeypatch.setattr(guard.config, "get_option", {"server.allowedHosts": hosts}.get)
     monkeypatch.setenv(ENVIRONMENT, str(int(shares)))
     headers = {"host": host} | ({"origin": origin} if origin else {})
@@ -217,7 +222,8 @@ def test_the_account_at_the_other_end_is_known(monkeypatch):
 
 @pytest.mark.parametrize("how", ["open to others", "cut", "a link", "another account's"])
 def test_a_secret_that_others_may_know_is_replaced(own_secret, monkeypatch, tmp_path, how):
-    before, path = sharing._secret(), tmp_path / "store" / "secret"
+    before = sharing._secret()
+    path = tmp_path / "store" / "secret"
     assert path.stat().st_mode & 0o777 == 0o600
     own_secret()
     assert sharing._secret() == before

@@ -22,7 +22,8 @@ META = "code,topic,body\n" + "".join(
 
 
 def npy(seed=0, n=N, d=3, turn=None):
-    stream, rows = BytesIO(), np.random.default_rng(seed).normal(size=(n, d))
+    stream = BytesIO()
+    rows = np.random.default_rng(seed).normal(size=(n, d))
     np.save(stream, rows if turn is None else rows @ turn)
     return stream.getvalue()
 
@@ -51,7 +52,8 @@ def test_vectors_with_metadata_and_a_second_space_are_compared(spaces):
     assert tables == [0, "None"]
     spaces.click("spaces.load-compare")
     assert not spaces.errors
-    source, target = spaces.workspace.source, spaces.workspace.target
+    source = spaces.workspace.source
+    target = spaces.workspace.target
     assert (source.name.rsplit("/", 1)[1], target.name.rsplit("/", 1)[1]) == ("a.npy", "b.csv")
     assert spaces.workspace.spaces == (source, target)  # the example has gone
     options = dict(source.options)

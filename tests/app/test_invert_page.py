@@ -53,7 +53,8 @@ def test_auto_by_hand_and_as_published_are_steps(open_page):
 
 
 def test_a_slider_is_one_step_and_fits_no_map_again(open_page, monkeypatch):
-    fitted, fit = [], LeastSquares.fit
+    fitted = []
+    fit = LeastSquares.fit
     monkeypatch.setattr(LeastSquares, "fit", lambda *of: fitted.append(1) or fit(*of))
     before = InversionSpec("forward", "pruned", 3)
     for of_other_tests in (panel._paired, panel.inversion_of):

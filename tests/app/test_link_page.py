@@ -23,10 +23,15 @@ def make_rotated(tmp_path):
         rng = np.random.default_rng(0)
         vectors = rng.gamma(1.0, size=(150, 12)) + rng.normal(size=(4, 12))[rng.integers(4, size=150)]
         turn, _ = np.linalg.qr(rng.normal(size=(12, 12)))
-        other = vectors @ turn if related else rng.normal(size=(150, 12))
+        if related:
+            other = vectors @ turn
+        else:
+            other = rng.normal(size=(150, 12))
         first = save_space(tmp_path / "first.npz", vectors)
         second = save_space(tmp_path / "second.npz", other, prefix)
-        anchors = tuple(f"r{row}" for row in range(30)) if prefix == "r" else ()
+        anchors = ()
+        if prefix == "r":
+            anchors = tuple(f"r{row}" for row in range(30))
         return Workspace((first, second), first, second, anchors)
 
     return make
@@ -96,7 +101,8 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     known = {f"r{row}" for row in range(8)}
     assert len(now.anchors) == 67
     assert known.isdisjoint(now.anchors)
-    base, renamed = load(now.spaces[1]), load(now.target)
+    base = load(now.spaces[1])
+    renamed = load(now.target)
     assert renamed.ids.marks == known
     assert "Only the 8 confirmed pairs are scored" in session.html  # Explore was opened
     rows = base.rows([f"q{one[1:]}" for one in renamed.ids])

@@ -27,13 +27,15 @@ from relcore.scores.comparison import LIVE_QUERIES, score_forms
 from relcore.spaces.space import LatentSpace, match
 from tests.waiting import until
 
-N, ANCHORS = 60, ("r3", "r9", "r20")
+N = 60
+ANCHORS = ("r3", "r9", "r20")
 
 
 @pytest.fixture
 def pair():
     rng = np.random.default_rng(0)
-    rows, ids = rng.normal(size=(N, 6)), [f"r{row}" for row in range(N)]
+    rows = rng.normal(size=(N, 6))
+    ids = [f"r{row}" for row in range(N)]
     return match(LatentSpace(rows, ids), LatentSpace(rows + 0.3 * rng.normal(size=(N, 6)), ids))
 
 
@@ -125,7 +127,8 @@ def test_answers_are_the_maps_and_scores_of_the_moved_anchors(offer, pair):
 
 
 def test_scores_are_given_up_when_the_anchor_moves_again(offer, monkeypatch):
-    begun, moved = Event(), Event()
+    begun = Event()
+    moved = Event()
     answer = LiveAnswers.answer
 
     def slow(self, request, overtaken):
@@ -150,8 +153,10 @@ def test_two_sessions_that_drag_at_once_get_their_own_maps(offer, pair, monkeypa
     """Of the same spaces, whose rows are held once; the turns of the two are interleaved at random."""
     other = replace(offer, workspace=replace(offer.workspace, anchors=("r1", "r40")), name="other")
     monkeypatch.setitem(live._offers, other.name, other)
-    held, rng = LiveRows(pair, offer.view.rows, reference=offer.reference), np.random.default_rng(2)
-    visitor, first = client(), {offer: [3, 9, 20], other: [1, 40]}
+    held = LiveRows(pair, offer.view.rows, reference=offer.reference)
+    rng = np.random.default_rng(2)
+    visitor = client()
+    first = {offer: [3, 9, 20], other: [1, 40]}
     with ExitStack() as stack:
         sockets = {one: stack.enter_context(connected(one, visitor)) for one in first}
         for _ in range(20):

@@ -43,7 +43,9 @@ def open_page(specs, part="Similarity thresholds"):
 
 
 def started(session):
-    return session.click("migration.start") if "migration.start" in session.keys else session
+    if "migration.start" in session.keys:
+        return session.click("migration.start")
+    return session
 
 
 def option_table(session):
@@ -55,7 +57,8 @@ def option_table(session):
 def test_the_page_and_the_command_give_the_same_digits(tmp_path, planted, capsys, monkeypatch):
     specs = saved(tmp_path, planted[0][:2])
     session = open_page(specs)
-    table, details = option_table(session), session.table_with("chance")
+    table = option_table(session)
+    details = session.table_with("chance")
     monkeypatch.setattr(sys, "argv", ["relscope", "migrate", specs[0].name, specs[1].name, "--json"])
     main()
     found = json.loads(capsys.readouterr().out)
@@ -116,7 +119,8 @@ def judge_key(session, key):
 
 
 def test_a_press_counts_once_for_the_shown_question(monkeypatch, tmp_path):
-    told, kept = [], {}
+    told = []
+    kept = {}
     monkeypatch.setattr(panel.st, "toast", lambda text, icon: told.append(text))
     monkeypatch.setattr(panel, "save_value", kept.__setitem__)
     monkeypatch.setattr(panel, "saved_value", kept.get)

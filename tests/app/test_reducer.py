@@ -38,7 +38,9 @@ def flat(workspace):
     for field in dataclasses.fields(workspace):
         value = getattr(workspace, field.name)
         nested = dataclasses.is_dataclass(value) and not isinstance(value, SpaceSpec)
-        parts = dataclasses.fields(value) if nested else ()
+        parts = ()
+        if nested:
+            parts = dataclasses.fields(value)
         found |= {f"{field.name}.{part.name}": getattr(value, part.name) for part in parts} or {
             field.name: value
         }
@@ -46,7 +48,8 @@ def flat(workspace):
 
 
 def changed(before, after):
-    old, new = flat(before), flat(after)
+    old = flat(before)
+    new = flat(after)
     return {name for name in old if old[name] != new[name]}
 
 
@@ -105,7 +108,8 @@ def clicks(spaces, monkeypatch):
     monkeypatch.setattr(session, "history", lambda first=None: history)
     monkeypatch.setattr(session, "notify", lambda text: None)
     monkeypatch.setattr("app.session.messages", SimpleNamespace(toast=lambda text: None))
-    rng, rows = np.random.default_rng(13), [f"r{row}" for row in range(120)]
+    rng = np.random.default_rng(13)
+    rows = [f"r{row}" for row in range(120)]
 
     def now():
         return history.present
@@ -115,7 +119,9 @@ def clicks(spaces, monkeypatch):
         return values[rng.integers(len(values))]
 
     def some(values, most=4):
-        return tuple(one(values) for _ in range(rng.integers(0, most + 1))) if len(values) else ()
+        if len(values):
+            return tuple(one(values) for _ in range(rng.integers(0, most + 1)))
+        return ()
 
     def pair_of():
         return compute.matched_pair(now().source, now().target)
@@ -215,7 +221,8 @@ def test_random_clicks_keep_the_workspace_consistent(clicks):
         assert not misfits(history.present), (trail, misfits(history.present))
         assert changed(before, history.present) <= may_change, trail
     assert set(made) == set(by_name)
-    steps, end = 0, history.present
+    steps = 0
+    end = history.present
     while history.undo_step is not None:
         history.undo()
         steps += 1

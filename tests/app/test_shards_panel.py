@@ -10,7 +10,8 @@ from relcore.sharded import operations
 from tests.app.conftest import Session
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
-N, SMALL = 3000, 1000
+N = 3000
+SMALL = 1000
 RNG = np.random.default_rng(7)
 A = RNG.normal(size=(N, 6)).astype(np.float32)
 B = (A @ RNG.normal(size=(6, 5))).astype(np.float32)
@@ -43,7 +44,8 @@ def test_two_folders_are_sampled_by_jobs_and_compared(page, folders, ran_in_plac
     workspace = page.workspace
     ends = [(one.source, one.name) for one in (workspace.source, workspace.target)]
     assert ends == [("sample", one) for one in folders]
-    source, target = load(workspace.source), load(workspace.target)
+    source = load(workspace.source)
+    target = load(workspace.target)
     assert len(source) == len(target) == SMALL
     assert set(source.ids) == set(target.ids)
     page.open("explore")

@@ -101,7 +101,8 @@ def test_a_session_file_opens_and_quotes_no_file_outside(shared, secret, make_se
 
 def test_a_session_file_opens_no_upload_of_another_session(shared, make_session, monkeypatch):
     monkeypatch.setenv(access.ENVIRONMENT, "")
-    first, second = make_session(), make_session()
+    first = make_session()
+    second = make_session()
     theirs = with_upload(first)
     with_upload(second, "other.npz")  # it has uploads of its own
     assert "only the session that uploaded a file opens it" in refusal(opened(second, theirs))
@@ -183,7 +184,8 @@ def texts(path):
 
 
 def encode_as_worker(dataset, store):
-    find, access._find_asker = access._find_asker, None
+    find = access._find_asker
+    access._find_asker = None
     try:
         encode(dataset, LSA, store)
     finally:
@@ -213,7 +215,8 @@ def test_a_session_sees_and_removes_only_what_it_encoded(shared, queue, make_ses
 
 
 def test_a_session_file_opens_no_encoding_of_another_sessions_upload(shared, queue, make_session):
-    first, second = make_session(), make_session()
+    first = make_session()
+    second = make_session()
     member = first.session_state["relscope.member"]
     path = member.uploads_folder() / "texts.csv"
     theirs = stored_encoding_spec(encode_as_worker(texts(path), queue.store))

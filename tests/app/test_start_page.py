@@ -40,7 +40,8 @@ def test_the_first_screen_shows_what_the_core_finds(words):
     at = opened()
     text = at.html
     anchors = select_anchors(words.source, 300, "random", random_state=0)
-    absolute, relative = top1(words, "absolute"), top1(words, "relative", anchors)
+    absolute = top1(words, "absolute")
+    relative = top1(words, "relative", anchors)
     assert absolute.top1 < 0.01 < 0.8 < relative.top1
     for score in (absolute, relative):
         assert f'<div class="relscope-told">{shown(score)}' in text

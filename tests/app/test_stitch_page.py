@@ -25,9 +25,11 @@ def at_once(monkeypatch):
 def make_encoders(tmp_path):
 
     def make(widths=(8, 8, 12), labels=None, prefix="r", name="encoder"):
-        rng, numbers = np.random.default_rng(0), np.arange(240) % 3
+        rng = np.random.default_rng(0)
+        numbers = np.arange(240) % 3
         points = rng.normal(size=(3, 8))[numbers] * 2 + 1.2 * rng.normal(size=(240, 8))
-        labels = np.array(CLASSES)[numbers] if labels is None else labels
+        if labels is None:
+            labels = np.array(CLASSES)[numbers]
         turns = [np.linalg.qr(rng.normal(size=(width, width)))[0][:8] for width in widths]
         rows = [points @ turn + 0.3 * rng.normal(size=(240, turn.shape[1])) for turn in turns]
         return [save_space(tmp_path / f"{name}{i}.npz", X, prefix, labels=labels) for i, X in enumerate(rows)]
@@ -77,7 +79,8 @@ def test_a_cell_opens_its_confusion(make_encoders):
 
 
 def test_encoders_of_two_datasets_do_not_mix_by_default(make_encoders):
-    animals, strangers = make_encoders(), make_encoders((8, 8), prefix="s", name="stranger")
+    animals = make_encoders()
+    strangers = make_encoders((8, 8), prefix="s", name="stranger")
     others = make_encoders((8, 8), labels=np.array(CLASSES)[np.arange(240) // 80], name="relabelled")
     assert largest_family([*strangers, *others, *animals]) == animals
 

@@ -69,7 +69,8 @@ def test_a_study_that_is_being_stopped_says_so(first_start, monkeypatch):
 
 
 def test_runs_that_were_stopped_here_can_be_resumed(first_start):
-    study, store = study_of("similarity-performance"), whole_queue().store
+    study = study_of("similarity-performance")
+    store = whole_queue().store
     runs = StudyRuns(study, StudySpec.of(study))
     entry = store.get(runs.keys[0])
     store.put(runs.keys[0], entry.arrays, entry.metadata)

@@ -29,7 +29,8 @@ pytestmark = pytest.mark.usefixtures("queue")
 
 
 def encoded(dataset, *encoders):
-    store, digest = Store(), load_dataset(dataset).digest
+    store = Store()
+    digest = load_dataset(dataset).digest
     made = [(encoder, encode(dataset, encoder, store)[0].name) for encoder in encoders]
     return tuple(encoding_spec(dataset, one, "", encoding_key(digest, one), name) for one, name in made)
 
@@ -81,7 +82,8 @@ def test_the_channel_answers_a_sentence_as_the_page_does(sentences, monkeypatch)
 
 
 def test_the_table_of_answers_says_what_the_figure_says():
-    names, found = ("<a>", "b"), np.array([[[0.9, 0.1], [0.2, 0.8]], [[np.nan] * 2, [0.6, 0.4]]])
+    names = ("<a>", "b")
+    found = np.array([[[0.9, 0.1], [0.2, 0.8]], [[np.nan] * 2, [0.6, 0.4]]])
     data = matrices_of(Answers("relative", names, names, (0, 1), ("yes", "no"), found))
     for theme in (LIGHT, DARK):
         table = answers_html(data, theme)
@@ -173,7 +175,8 @@ def test_every_picture_is_in_its_cell():
     assert (sheet.side, sheet.mimetype) == (8, "image/png")
     assert shown.shape == (sheet.lines * 8, sheet.columns * 8)
     for identifier, cell in zip(ids, sheet.cells, strict=True):
-        y, x = cell // sheet.columns * 8, cell % sheet.columns * 8
+        y = cell // sheet.columns * 8
+        x = cell % sheet.columns * 8
         assert set(shown[y : y + 8, x : x + 8].ravel()) == {int(identifier[1:])}
 
 

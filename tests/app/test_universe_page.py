@@ -20,7 +20,8 @@ def make_four(make_workspace, tmp_path):
     """``make_four(**changes)``: a space and its noisy copy, one wider, one of other ids unless `linked`."""
 
     def make(linked=False, **changes):
-        workspace, rng = make_workspace(120), np.random.default_rng(1)
+        workspace = make_workspace(120)
+        rng = np.random.default_rng(1)
         vectors = load(workspace.source).vectors
         wide = save_space(tmp_path / "wide.npz", np.c_[vectors, rng.normal(size=(120, 3))])
         rows = linked * vectors + rng.normal(size=(120, 6))
@@ -66,7 +67,8 @@ def test_the_page_shows_the_cores_numbers_and_its_file_opens(make_four):
 def test_a_file_shows_scores_and_its_models_that_are_here(make_four, make_workspace, tmp_path):
     session = make_four(linked=True)
     specs = session.workspace.spaces
-    rng, rows = np.random.default_rng(3), load(specs[0]).vectors
+    rng = np.random.default_rng(3)
+    rows = load(specs[0]).vectors
     away = LatentSpace(rows + rng.normal(size=rows.shape), load(specs[0]).ids, name="away")
     Universe.fit([*map(load, specs), away]).save(tmp_path / "five.universe")
     session.change("button_group", "universe.of", "file")
@@ -86,7 +88,8 @@ def test_a_file_shows_scores_and_its_models_that_are_here(make_four, make_worksp
 def test_two_models_that_are_clicked_open_in_explore(make_four, monkeypatch):
     session = make_four(linked=True)
     by_name = {load(spec).name: spec for spec in session.workspace.spaces}
-    opened, table = [], pd.DataFrame({"name": list(by_name)})
+    opened = []
+    table = pd.DataFrame({"name": list(by_name)})
     monkeypatch.setattr(panel.st, "session_state", {})
     monkeypatch.setattr(panel.session, "guarded", lambda change, *pair: opened.append(pair))
     for place in (3, 1):

@@ -15,7 +15,10 @@ from tests.browser.chromium import wait_until_healthy
 from tests.loopback import free_port
 
 ROOT = Path(__file__).parents[2]
-N, FILES, THIRD = 300, ("a.npz", "b.parquet"), "c.npz"  # of `own`
+# of `own`
+N = 300
+FILES = ("a.npz", "b.parquet")
+THIRD = "c.npz"
 
 
 def pytest_collection_modifyitems(items):
@@ -68,12 +71,15 @@ def store(tmp_path_factory):
     from relcore.spaces.space import LatentSpace
 
     folder = tmp_path_factory.mktemp("store")
-    store, spec, rng = Store(folder), DatasetSpec("digits"), np.random.default_rng(0)
+    store = Store(folder)
+    spec = DatasetSpec("digits")
+    rng = np.random.default_rng(0)
     dataset = load_dataset(spec)
     pixels = np.reshape([np.asarray(item) for item in dataset.items(0, len(dataset))], (-1, 64)) / 16
     for name, noise in (("mlp", 0.1), ("cnn", 0.1), ("residual", 0.1), ("vit", 0.6)):
         encoder = SmallVision(name)
-        (output, *_), title = encoder.outputs, f"{encoder.title} · {dataset.name}"
+        (output, *_) = encoder.outputs
+        title = f"{encoder.title} · {dataset.name}"
         rows = pixels @ np.linalg.qr(rng.normal(size=(64, 64)))[0] + noise * rng.normal(size=pixels.shape)
         space = LatentSpace(rows.astype(np.float32), dataset.ids, name=title, labels=dataset.labels)
         about = {"dataset_spec": spec.to_json(), "encoder": encoder.to_record(), "output": output}
@@ -89,7 +95,8 @@ def app(serve, store):
 @pytest.fixture(scope="session")
 def own(serve, tmp_path_factory):
     """The address and the folder: 300 rows in ten classes, the same rotated, and 240 of them in 4 dimensions."""
-    folder, rng = tmp_path_factory.mktemp("own"), np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("own")
+    rng = np.random.default_rng(0)
     labels = np.array([f"class {row % 10}" for row in range(N)])
     vectors = 2 * rng.normal(size=(10, 6))[np.arange(N) % 10] + rng.normal(size=(N, 6))
     ids = [f"r{row}" for row in range(N)]
@@ -109,7 +116,8 @@ def own(serve, tmp_path_factory):
 @pytest.fixture
 def watched(page):
     """A page that asks no other host, opens no dialog and logs no error."""
-    hosts, complaints = set(), []
+    hosts = set()
+    complaints = []
 
     # A route would switch the browser's cache off.
     page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))

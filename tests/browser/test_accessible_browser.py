@@ -7,7 +7,10 @@ from tests.browser.panes import settle
 
 package = pytest.importorskip("axe_playwright_python", reason="axe-core is in axe-playwright-python")
 AXE = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-WIDE, PHONE, ZOOMED = (1440, 1000), (390, 844), (720, 450)  # 1,440 × 900 at 200 % is 720 × 450
+# 1,440 × 900 at 200 % is 720 × 450
+WIDE = (1440, 1000)
+PHONE = (390, 844)
+ZOOMED = (720, 450)
 FAULTS = """() => axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
   violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`))"""

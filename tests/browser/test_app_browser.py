@@ -90,7 +90,8 @@ def a_word_under_the_pointer_is_ringed_in_every_map(page):
 
 
 def test_every_place_opens_fits_and_is_left_by_back(small):
-    page, (*places, first) = small, PLACES
+    page = small
+    (*places, first) = PLACES
     for title in (first, *places):
         if title != first:
             go_to(page, title)
@@ -131,7 +132,8 @@ def test_a_walk_by_keyboard_opens_every_place(page, app):
 
 
 def test_the_switch_changes_axes_and_a_term_opens(watched, own):
-    page, shown = opened(watched, f"{own[0]}/?panes=own"), set()
+    page = opened(watched, f"{own[0]}/?panes=own")
+    shown = set()
     switches = {"": "own axes", "Shared axes": "shared axes", "Relative to anchors": "relative"}
     for position, title in switches.items():
         if position:
@@ -171,7 +173,8 @@ def test_a_brush_selects_and_a_click_inspects(small):
     page.wait_for_function(
         "text => document.querySelector('.relscope-word')?.innerText !== text", arg=default
     )
-    identifier, neighbours = inspected(page), page.locator(".relscope-neighbours ol")
+    identifier = inspected(page)
+    neighbours = page.locator(".relscope-neighbours ol")
     assert [one.locator("li").count() for one in neighbours.all()] == [10, 10]
     assert identifier not in neighbours.first.inner_text().split("\n")
     for mark in (".relscope-neighbours li.shared", "table.relscope-scores td i"):
@@ -251,7 +254,8 @@ def test_zoom_brush_and_focus_outlive_a_change(compare):
     settle(page)
     zoom(page, 0, clicks=4)
     zoom(page, 3, clicks=2)
-    zoomed, drawn = views(page), says(page, "drawn")
+    zoomed = views(page)
+    drawn = says(page, "drawn")
     assert zoomed[0][2] > zoomed[3][2] > zoomed[1][2] == 1
     page.locator(".st-key-toolbar-anchors button").click()
     menu = page.get_by_test_id("stPopoverBody")
@@ -316,7 +320,8 @@ def test_a_cell_of_a_stitching_shows_its_confusion(page, app):
     cells.first.scroll_into_view_if_needed()
     for row, column, encoder, head in ((1, 2, "CNN", "Residual CNN"), (3, 0, "ViT", "MLP")):
         box = cells.first.bounding_box()
-        x, y = box["x"] + box["width"] * (column + 0.5) / 4, box["y"] + box["height"] * (row + 0.5) / 4
+        x = box["x"] + box["width"] * (column + 0.5) / 4
+        y = box["y"] + box["height"] * (row + 0.5) / 4
         page.mouse.click(x, y)
         page.get_by_text(f"{encoder} → classifier of {head}", exact=True).wait_for()
         settle(page)

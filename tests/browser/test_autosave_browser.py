@@ -16,7 +16,9 @@ from tests.loopback import free_port
 @pytest.fixture
 def server(tmp_path):
     """``server() -> link``: the app, started or killed and started again; ``server(killed)`` calls it between."""
-    port, running, printed = free_port(), [], tmp_path / "printed"
+    port = free_port()
+    running = []
+    printed = tmp_path / "printed"
 
     def start(killed=lambda: None):
         for process in running:

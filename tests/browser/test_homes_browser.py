@@ -44,7 +44,8 @@ def two_panes():
         np.array([form.format(i) for i in range(N)], dtype=object)
         for form in ("row {} <b>é</b>", "The text of row {}.", "{} times")
     )
-    panes, classes = (Pane("first", cloud), Pane("second", cloud[:, ::-1])), np.arange(N) % 3 - 1
+    panes = (Pane("first", cloud), Pane("second", cloud[:, ::-1]))
+    classes = np.arange(N) % 3 - 1
     about = {"texts": texts, "notes": notes, "caption": "Four hundred."}
     return Scene(panes, ids, classes, ("even", "odd"), anchors=np.array([7, 9]), **about)
 
@@ -57,7 +58,9 @@ def opened(page, tmp_path):
 
     def open_page(scene, **settings):
         path = tmp_path / "panes.html"
-        figure = scene_exportable(scene) if isinstance(scene, Scene) else scene
+        figure = scene
+        if isinstance(scene, Scene):
+            figure = scene_exportable(scene)
         path.write_bytes(figure.bytes("html", **settings))
         page.goto(path.as_uri())
         page.wait_for_selector(f"{ROOT}[data-drawn]")
@@ -96,7 +99,8 @@ def test_a_file_selects_lists_and_describes_rows(opened):
 
 def test_an_anchor_is_dragged_in_a_file_without_a_server(opened):
     rng = np.random.default_rng(0)
-    rows, ids = rng.normal(size=(N, 8)), [f"r{row}" for row in range(N)]
+    rows = rng.normal(size=(N, 8))
+    ids = [f"r{row}" for row in range(N)]
     pair = match(LatentSpace(rows, ids), LatentSpace(rows + rng.normal(size=rows.shape), ids))
     page = opened(panes_of(pair, ids[:6]))
     drawn = says(page, "drawn")
@@ -186,9 +190,13 @@ ROWS = 200
 def new_widget(name="row"):
 
     def draw(anchors):
-        rng, cloud = np.random.default_rng(len(anchors)), np.random.default_rng(0).normal(size=(ROWS, 2))
+        rng = np.random.default_rng(len(anchors))
+        cloud = np.random.default_rng(0).normal(size=(ROWS, 2))
         panes = Pane("absolute", cloud), Pane("relative", rng.normal(size=(ROWS, 2)))
-        classes = ("even", "odd") if name == "row" else ("first", "second")
+        if name == "row":
+            classes = ("even", "odd")
+        else:
+            classes = ("first", "second")
         scene = Scene(panes, ids, np.arange(ROWS) % 2, classes, anchors=np.arange(len(anchors)))
         return scene, np.arange(ROWS)
 
@@ -243,7 +251,9 @@ def test_an_anchor_is_dragged_in_a_notebook_and_stays(page, monkeypatch):
 
     def ask(content, message):
         widget._dragged(widget, content, [bytes(message)])
-        return base64.b64encode(sent.pop()).decode() if sent else None
+        if sent:
+            return base64.b64encode(sent.pop()).decode()
+        return None
 
     page.expose_function("ask", ask)
     hear(shown(page, widget))

@@ -51,7 +51,9 @@ def test_maps_and_scores_follow_hand_and_keys(page, own):
         return page.locator(".relscope-live:visible").inner_text(), page.locator(BARS).all_inner_texts()
 
     few(page, own[0])
-    drawn, begun, before = says(page, "drawn"), page.evaluate(STAR_POINTS), shown()
+    drawn = says(page, "drawn")
+    begun = page.evaluate(STAR_POINTS)
+    before = shown()
     browser = page.context.browser
     browser.start_tracing(page=page, categories=["devtools.timeline"])
     hold_star(page)
@@ -61,7 +63,8 @@ def test_maps_and_scores_follow_hand_and_keys(page, own):
     assert 0 < np.median(styled) < 200, "a rule with :has() may style the page anew with each movement"
     assert undo_buttons(page) == 0  # the page has not run
     assert says(page, "drawn") == drawn
-    followed, live = page.evaluate(STAR_POINTS), shown()
+    followed = page.evaluate(STAR_POINTS)
+    live = shown()
     assert page.locator(".ls-near circle").count() == 40  # ten in each pane
     assert live[1] != before[1]
     strip = page.locator(".ls-live").bounding_box()
@@ -89,7 +92,8 @@ def test_maps_and_scores_follow_hand_and_keys(page, own):
     assert undo_buttons(page) == 0
     # Escape brings all back, and the keyboard moves an anchor, too.
     page.evaluate("heard.length = 0")
-    begun, before = page.evaluate(STAR_POINTS), shown()
+    begun = page.evaluate(STAR_POINTS)
+    before = shown()
     keys(page, "s")
     spoken(page, "Anchor 1")
     keys(page, "ArrowRight", "ArrowDown")
@@ -129,7 +133,8 @@ def test_three_models_are_hovered_dragged_and_zoomed_as_one(page, own):
 
 
 def test_a_star_is_taken_or_says_why_not(panes):
-    page, two = panes, scene(300, panes=2)
+    page = panes
+    two = scene(300, panes=2)
     draw(page, two)
     page.mouse.move(*star(page, 0, 1))
     page.wait_for_selector(".ls-tip:not([hidden])")
@@ -203,9 +208,11 @@ def test_the_map_follows_a_slider(page, app):
     hear(opened(page, f"{app}/invert?inverse=forward,pruned,8,0.5,1.0,0&anchors=random,60,0"))
     value = page.locator(".st-key-invert-delta [data-testid='stSliderThumbValue']")
     track, thumb = (value.locator(of).bounding_box() for of in ("../..", ".."))
-    x, y = thumb["x"] + thumb["width"] / 2, thumb["y"] + thumb["height"] / 2
+    x = thumb["x"] + thumb["width"] / 2
+    y = thumb["y"] + thumb["height"] / 2
     page.mouse.move(x, y)
-    drawn, pictures = says(page, "drawn"), [pixels(page, pane) for pane in (0, 1)]
+    drawn = says(page, "drawn")
+    pictures = [pixels(page, pane) for pane in (0, 1)]
     page.mouse.down()
     page.mouse.move(x - 0.2 * track["width"], y, steps=6)
     heard(page, "drawn", "scores", "settled")

@@ -60,7 +60,8 @@ def density(page, pane):
 
 
 def test_a_density_shows_where_rows_are_in_which_colours(dense, rows, many):
-    page, (_, steps) = dense, rows
+    page = dense
+    (_, steps) = rows
     shown = density(page, 2)
     height, width, _ = shown.shape
     x, y = ((steps[2].T / POSITION_STEPS * 2 - 1) / 1.08 + 1) / 2  # the view of a pane has a margin
@@ -84,7 +85,8 @@ def test_a_density_shows_where_rows_are_in_which_colours(dense, rows, many):
 
 
 def test_zooming_in_makes_a_new_density_and_then_points(dense, rows):
-    page, (_, steps) = dense, rows
+    page = dense
+    (_, steps) = rows
     before = density(page, 0)
     page.locator(ROOT).focus()
     zoom(page, 0, clicks=1)
@@ -108,7 +110,8 @@ def test_zooming_in_makes_a_new_density_and_then_points(dense, rows):
 
 
 def test_brushes_over_a_density_are_right_to_the_row(dense, rows):
-    page, (_, steps) = dense, rows
+    page = dense
+    (_, steps) = rows
     before = [density(page, i) for i in range(4)]
     for number, pane in enumerate((0, 3), start=1):
         drag(page, pane, [(0.3, 0.35), (0.62, 0.2), (0.7, 0.8), (0.45, 0.55), (0.28, 0.83)])
@@ -129,7 +132,8 @@ def test_brushes_over_a_density_are_right_to_the_row(dense, rows):
 
 
 def test_a_hidden_class_is_neither_drawn_nor_selected(dense, rows):
-    page, (classes, steps) = dense, rows
+    page = dense
+    (classes, steps) = rows
     before = density(page, 0)
     animals, _ = chip(page, "animals")
     animals.click()

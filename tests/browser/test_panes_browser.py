@@ -108,7 +108,8 @@ def test_an_anchor_more_paints_one_star_per_pane(context):
           };
         }""")
     page.goto("about:blank")
-    first, more = scene(anchors=3), scene(anchors=4)
+    first = scene(anchors=3)
+    more = scene(anchors=4)
     draw(page, first)
     at_rest(page)
     page.evaluate("""() => {
@@ -169,7 +170,8 @@ def test_the_legend_hides_isolates_and_selects_classes(page):
 
 def test_a_legend_without_room_shows_the_rest_on_request(page):
     page.set_viewport_size({"width": 1000, "height": 700})
-    classes, coordinates = np.arange(60) % 20, np.random.default_rng(0).normal(size=(60, 2))
+    classes = np.arange(60) % 20
+    coordinates = np.random.default_rng(0).normal(size=(60, 2))
     ids = np.array([f"row {i}" for i in range(60)], dtype=object)
     names = tuple(f"a class {i}" for i in range(20))
     draw(page, Scene((Pane("one", coordinates),), ids, classes, names))
@@ -194,7 +196,8 @@ def test_a_legend_without_room_shows_the_rest_on_request(page):
 
 def test_lines_of_density_come_in_a_crowd_at_rest(page):
     crowd = scene(n=20_000, panes=2, classed=0.3)
-    lines, switch = page.locator(".ls-contours[d]"), page.get_by_role("button", name="Density")
+    lines = page.locator(".ls-contours[d]")
+    switch = page.get_by_role("button", name="Density")
     draw(page, scene(n=300, panes=2))
     at_rest(page)
     page.wait_for_function("scatter.panes.every(({ contours }) => contours.made)")
@@ -263,7 +266,8 @@ def test_names_come_with_zoom_and_never_touch_each_other(page):
 
 def test_names_cover_no_star_and_no_class(page):
     rng = np.random.default_rng(0)
-    classes, cloud = np.repeat([0, 1, 2], [200, 12, 2]), rng.normal(size=(214, 2))
+    classes = np.repeat([0, 1, 2], [200, 12, 2])
+    cloud = rng.normal(size=(214, 2))
     cloud[200:212] = [0.1, 0.1] + rng.normal(size=(12, 2)) * 0.02  # small enough to be hidden by a name
     cloud[212:] = [[0.2, -0.2], [0.3, -0.2]]
     ids = np.array([f"row {i}" for i in range(214)], dtype=object)
@@ -324,7 +328,8 @@ def test_arrow_keys_point_at_rows_and_enter_selects_one(page):
 
 def test_anchors_are_hidden_and_sized(page):
     draw(page, scene())
-    shown, entry = page.locator(".ls-stars").first, page.get_by_role("button", name="anchor", exact=True)
+    shown = page.locator(".ls-stars").first
+    entry = page.get_by_role("button", name="anchor", exact=True)
     keys(page, "a")
     assert events(page, 1) == [{"kind": "stars", "size": 1, "opacity": 1, "shown": False}]
     assert not shown.is_visible()
@@ -396,12 +401,15 @@ def test_a_tip_leaves_neither_its_pane_nor_the_window(page):
                     "([x, y]) => !!document.elementFromPoint(x, y)?.closest('.ls-plot')", [x, y]
                 ):
                     continue  # out of sight
-                tip, plot = hover(page, pane, x, y), page.locator(".ls-plot").nth(pane).bounding_box()
+                tip = hover(page, pane, x, y)
+                plot = page.locator(".ls-plot").nth(pane).bounding_box()
                 seen += 1
                 for start, size, most in (("x", "width", width), ("y", "height", 700)):
-                    low, high = max(plot[start], 0), min(plot[start] + plot[size], most)
+                    low = max(plot[start], 0)
+                    high = min(plot[start] + plot[size], most)
                     if high - low < tip[size] + 8:  # of a pane scrolled half away too little is seen
-                        low, high = 0, most
+                        low = 0
+                        high = most
                     assert low <= tip[start]
                     assert tip[start] + tip[size] <= high
     assert seen > 8
@@ -410,7 +418,8 @@ def test_a_tip_leaves_neither_its_pane_nor_the_window(page):
 def test_a_solid_turns_and_is_selected_like_a_plane(page):
     draw(page, scene(n=500, solid=True))
     assert says(page, "tool") == "turn"
-    before, stars = [pixels(page, pane) for pane in range(4)], [star(page, pane, 2) for pane in range(4)]
+    before = [pixels(page, pane) for pane in range(4)]
+    stars = [star(page, pane, 2) for pane in range(4)]
     drag(page, 1, [(0.4, 0.5), (0.6, 0.6)])
     page.wait_for_function(CHANGED, arg=before)
     assert all(star(page, pane, 2) != stars[pane] for pane in range(4))

@@ -8,7 +8,8 @@ from relcore.spaces.space import LatentSpace
 
 def unrelated(n, d, state, names="ab", labels=None):
     """Spaces (n, d) under the same ids."""
-    rng, ids = np.random.default_rng([n, d, state]), [f"r{row}" for row in range(n)]
+    rng = np.random.default_rng([n, d, state])
+    ids = [f"r{row}" for row in range(n)]
     return [LatentSpace(rng.normal(size=(n, d)), ids, name=name, labels=labels) for name in names]
 
 

@@ -32,7 +32,9 @@ SEEDED = [
 
 def found_in(X, Y, n_seeds=15, n_anchors=15, state=0, partners=None):
     """The bootstrap of rows s0, s1, … and t0, t1, …, or t with the numbers of their partners."""
-    numbers = range(len(Y)) if partners is None else partners
+    numbers = partners
+    if partners is None:
+        numbers = range(len(Y))
     source = LatentSpace(X, [f"s{row}" for row in range(len(X))])
     target = LatentSpace(Y, [f"t{row}" for row in numbers])
     return bootstrap_anchors(source, target, seeds=SEEDS[:n_seeds], n_anchors=n_anchors, random_state=state)
@@ -88,7 +90,8 @@ def test_held_out_rows_of_noise_are_at_the_chance_level():
     level as much each, so the mean difference of 12 draws has √((.009² + .009² / 4) / 12) = .0029. A statistic
     of rows that the rotation was fitted to lay .2 above.
     """
-    differences, seeds = [], np.tile(np.arange(15), (2, 1))
+    differences = []
+    seeds = np.tile(np.arange(15), (2, 1))
     for state in range(12):
         rng = np.random.default_rng((107, state))
         X, Y = map(unit_rows, rng.normal(size=(2, 107, 50)).astype(np.float32))
@@ -107,7 +110,8 @@ def test_true_anchors_of_unrelated_spaces_do_not_raise_scores():
     """The deviation has mean 0 over 9 draws ± 1 / 3; four standard errors are 4 / 3. Scored on all rows, the
     anchors among them, it is above 10.
     """
-    z, flattered = [], []
+    z = []
+    flattered = []
     for state in range(9):
         source, target = unrelated(300, 60, state)
         rng = np.random.default_rng(state)
@@ -133,10 +137,13 @@ def test_links_have_the_promised_precision(shared, least_recall):
     """Of 900 rows a side some, or the seeds alone, have a partner. A wrong share of .05 has a standard error of
     .007 for the 1,000 links of 270 rows: .92 is four of them below.
     """
-    right, kept, draws = 0, 0, 4 if shared > 15 else 1
+    right = 0
+    kept = 0
+    draws = 4 if shared > 15 else 1
     for state in range(draws):
         rng = np.random.default_rng((shared, state))
-        spread, turn = np.arange(1, 31) ** -0.5, np.linalg.qr(rng.normal(size=(30, 30)))[0]
+        spread = np.arange(1, 31) ** -0.5
+        turn = np.linalg.qr(rng.normal(size=(30, 30)))[0]
         X = rng.normal(size=(1800, 30)) * spread
         Y = (X + 0.3 * rng.normal(size=X.shape) * spread) @ turn
         other = np.r_[np.arange(shared), np.arange(900, 1800 - shared)]

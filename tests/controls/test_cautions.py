@@ -13,13 +13,15 @@ from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import held_out, score_notes, score_pair
 from relcore.spaces.space import LatentSpace, match
 
-N, D = 400, 20
+N = 400
+D = 20
 IDS = [f"w{row}" for row in range(N)]
 
 
 def spaces(random_state, tail=0.0):
     rng = np.random.default_rng(random_state)
-    hidden, lengths = rng.normal(size=(N, 8)), rng.lognormal(sigma=tail, size=(N, 1))
+    hidden = rng.normal(size=(N, 8))
+    lengths = rng.lognormal(sigma=tail, size=(N, 1))
     return [
         lengths * (hidden @ rng.normal(size=(8, D)) + 0.3 * rng.normal(size=(N, D)) + rng.normal(size=D))
         for _ in range(2)

@@ -16,7 +16,8 @@ from tests.controls.spaces import unrelated
 
 # Draws, and how many of them may lie above their band. 2.5 % do: 4 or more of 10 come once in 12,000 times, 6 or more
 # of 30 once in 7,000. On rows with the anchors among them it is all.
-FEW, MORE = (10, 3), (30, 5)
+FEW = (10, 3)
+MORE = (30, 5)
 # (n, d, anchors, shares of the classes): few rows of which a third are anchors, d near n, one rare class, more classes
 # than neighbours, and one dimension, in which most rows are equally near.
 SETTINGS = [
@@ -46,13 +47,15 @@ def labelled(n, d, draw, shares):
 
 @pytest.mark.parametrize(("n", "d", "n_anchors", "shares", "convention", "draws", "most"), CASES)
 def test_scores_of_unrelated_spaces_lie_inside_their_bands(n, d, n_anchors, shares, convention, draws, most):
-    above, counted = Counter(), Counter()
+    above = Counter()
+    counted = Counter()
     for draw in range(draws):
         pair = labelled(n, d, draw, shares)
         anchors = select_anchors(pair.source, n_anchors, random_state=draw)
         split = held_out(pair, anchors)
         for form in REPRESENTATIONS if d > 1 else ("absolute", "relative"):
-            spaces, labels = represent(pair, form, anchors, ProjectionSpec()), class_labels(pair)
+            spaces = represent(pair, form, anchors, ProjectionSpec())
+            labels = class_labels(pair)
             scores = score_pair(*spaces, split, k=5, convention=convention, labels=labels)
             for metric, score in scores.items():
                 if score.null is None:  # in one dimension many rows are equal in both spaces
@@ -70,7 +73,8 @@ def test_scores_of_unrelated_spaces_lie_inside_their_bands(n, d, n_anchors, shar
 def test_rows_that_tie_do_not_make_unrelated_spaces_agree(d, convention):
     """One dimension, or half of the rows repeat the others, in each space other ones. Before, rounding ordered such rows alike in
     both searches: 14 and 11 of 60 draws lay above the band."""
-    above, n = Counter(), 90
+    above = Counter()
+    n = 90
     for draw in range(40):
         rng = np.random.default_rng([n, d, draw])
         spaces = rng.normal(size=(2, n, d))
@@ -88,7 +92,8 @@ def test_rows_that_tie_do_not_make_unrelated_spaces_agree(d, convention):
 
 def test_rounding_by_place_does_not_make_unrelated_spaces_agree(monkeypatch):
     """Some libraries round a product by its place in the matrix. In one dimension, 18 of 20 draws lay above the band."""
-    product, above = NumpyDevice.product, 0
+    product = NumpyDevice.product
+    above = 0
 
     def rounded(self, rows, matrix, name):
         out = product(self, rows, matrix, name)
@@ -99,7 +104,8 @@ def test_rounding_by_place_does_not_make_unrelated_spaces_agree(monkeypatch):
     for draw in range(20):
         pair = match(*unrelated(90, 1, draw))
         anchors = select_anchors(pair.source, 30, random_state=draw)
-        rows, split = represent(pair, "relative", anchors, ProjectionSpec()), held_out(pair, anchors)
+        rows = represent(pair, "relative", anchors, ProjectionSpec())
+        split = held_out(pair, anchors)
         score = score_pair(*rows, split, k=5, convention="paper", metrics=("jaccard",))["jaccard"]
         above += score > score.null.high + 1e-9
     assert above <= 3
@@ -136,5 +142,6 @@ def test_the_headline_is_the_exact_score_within_its_interval():
     assert not set(split.queries(300)) & set(split.anchors)
     made = represent(words, "relative", anchors, ProjectionSpec())
     live, exact = (score_pair(*made, split, n_queries=n_queries)["mrr"] for n_queries in (300, 1000))
-    (low, high), error = live.interval, exact.interval[1] - exact
+    (low, high) = live.interval
+    error = exact.interval[1] - exact
     assert low - error <= exact <= high + error

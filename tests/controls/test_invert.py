@@ -41,7 +41,8 @@ def test_no_method_finds_rows_of_an_unrelated_space(n, d, k, method, tuned):
 def test_the_best_cell_of_the_grid_lies_in_its_band():
     n, d, k = SHAPES[0]
     # Inside with probability .95 each: more than 2 of 6 outside have probability .002.
-    outside, grids = 0, []
+    outside = 0
+    grids = []
     for state in STATES:
         pair = match(*unrelated(n, d, 100 + state))
         sweep = inversion_sweep(
@@ -68,14 +69,16 @@ def test_random_labels_are_read_as_often_as_chance():
         pair = match(*unrelated(400, 12, state, labels=labels))
         sweep = inversion_sweep(pair, tuple(pair.ids[:130]), random_state=state, deltas=(0.5,), omegas=(4,))
         for accuracy in (sweep["cells"][0]["accuracy"], sweep["not stitched"]):
-            right, asked = right + accuracy * sweep["test rows"], asked + sweep["test rows"]
+            right = right + accuracy * sweep["test rows"]
+            asked = asked + sweep["test rows"]
     # The two heads' answers to one row may agree: their shares add up as if half of them were asked.
     assert right / asked == pytest.approx(0.25, abs=3.5 * np.sqrt(0.25 * 0.75 / (asked / 2)))
 
 
 def noisy(n, d, noise, state, long=()):
     rng = np.random.default_rng([n, d, state])
-    X, ids = rng.normal(size=(n, d)), [f"r{row}" for row in range(n)]
+    X = rng.normal(size=(n, d))
+    ids = [f"r{row}" for row in range(n)]
     Y = (X + noise * rng.normal(size=(n, d))) @ np.linalg.qr(rng.normal(size=(d, d)))[0]
     Y[list(long)] *= 500
     return match(LatentSpace(X, ids, name="a"), LatentSpace(Y, ids, name="b"))

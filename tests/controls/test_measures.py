@@ -6,7 +6,9 @@ import pytest
 from assets.measures.page import score_of
 from relcore.base.names import METRICS
 
-DRAWS, MOST = 12, 4  # .6 lie outside their band by chance; 5 or more come once in 5,000 times
+# .6 lie outside their band by chance; 5 or more come once in 5,000 times
+DRAWS = 12
+MOST = 4
 
 
 @pytest.mark.parametrize(("n", "d"), [(60, 40), pytest.param(90, 5, marks=pytest.mark.slow)])

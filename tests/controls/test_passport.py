@@ -8,7 +8,9 @@ import pytest
 
 from relcore.passport.passport import MIXED, Passport, between, check, parts_of
 
-N, D, DRAWS = 32, 64, 30
+N = 32
+D = 64
+DRAWS = 30
 
 
 def drawn(state):

@@ -44,7 +44,10 @@ def test_random_labels_are_answered_as_often_as_chance(n, d, k, named):
     results = []
     for state in STATES:
         labels = np.random.default_rng([state, n]).permutation(np.arange(n) % 3).astype(str)
-        anchors = {"anchors": rows(k)} if named else {"n_anchors": k}
+        if named:
+            anchors = {"anchors": rows(k)}
+        else:
+            anchors = {"n_anchors": k}
         spec = StitchSpec(METHODS, random_states=(state,), **anchors)
         results.append(stitch_matrix(unrelated(n, d, state, labels=labels), spec))
     for method in METHODS:
@@ -63,7 +66,9 @@ def test_noise_is_answered_by_chance_though_anchors_are_carried_over(method):
     results = []
     for state in STATES:
         rng = np.random.default_rng([state, 7])
-        n, d, k = 240, 100, 80
+        n = 240
+        d = 100
+        k = 80
         numbers = rng.permutation(np.arange(n) % 4)
         classes = 6 * rng.normal(size=(4, d))[numbers] / np.sqrt(d) * 4 + rng.normal(size=(n, d))
         spaces = [
@@ -100,7 +105,8 @@ def test_measures_of_random_labels_are_those_of_permuted_ones(case):
     # Always the most frequent class has a weighted F1 of .09 for five equal classes, but answers of all
     # classes have .2 by chance. Its level is therefore that of the same answers for permuted labels, whose
     # mean is known exactly.
-    methods, differences = ("relative", "procrustes"), {}
+    methods = ("relative", "procrustes")
+    differences = {}
     for state in range(20):
         rng = np.random.default_rng([state, 11])
         labels = rng.permutation(np.arange(150) % 5).astype(str).astype(object)
@@ -127,7 +133,8 @@ def test_no_partner_is_found_among_unrelated_rows(n, d, k):
     # partner with probability 1 / (n − k), so over 8 draws about 8 do (Poisson). 20 or more have probability
     # 2e-4.
     methods = ("relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")
-    found, above = dict.fromkeys(methods, 0.0), 0
+    found = dict.fromkeys(methods, 0.0)
+    above = 0
     for state in range(8):
         spec = RetrievalSpec(methods, n_anchors=k, k=5, random_state=state)
         result = retrieve(pair_up(*unrelated(n, d, state)), spec)

@@ -15,7 +15,8 @@ from relcore.studies import networks
 from relcore.studies.study import StudySpec, study_of
 
 # Few rows, anchors a third of them or more, dimensions near the number of anchors, one class rare.
-N, D = 330, 90
+N = 330
+D = 90
 CLASSES = np.repeat(np.arange(4), [120, 110, 90, 10])
 # The mean reciprocal rank of a random order of n rows, cut at k = 10, is H / n a query, its second moment Q /
 # n.

@@ -22,8 +22,10 @@ def test_unrelated_spaces_are_at_chance(n, width):
 
 
 def test_permuted_pairs_of_one_space_alone_are_at_chance():
-    rng, n = np.random.default_rng(0), 800
-    true, ids = rng.normal(size=(n, 12)), [f"row {i}" for i in range(n)]
+    rng = np.random.default_rng(0)
+    n = 800
+    true = rng.normal(size=(n, 12))
+    ids = [f"row {i}" for i in range(n)]
     spaces = [LatentSpace(true + 0.2 * rng.normal(size=true.shape), ids, name=f"{i}") for i in range(4)]
     spaces[0] = LatentSpace(spaces[0].vectors[rng.permutation(n)], ids, name="permuted")
     universe = Universe.fit(spaces)
@@ -32,9 +34,12 @@ def test_permuted_pairs_of_one_space_alone_are_at_chance():
 
 
 def test_hubs_that_are_unrelated_link_nothing():
-    rng, n = np.random.default_rng(1), 900
-    order, ids = rng.permutation(n), np.array([f"row {i}" for i in range(n)])
-    first, second = np.r_[order[:25], order[25::2]], np.r_[order[:25], order[26::2]]
+    rng = np.random.default_rng(1)
+    n = 900
+    order = rng.permutation(n)
+    ids = np.array([f"row {i}" for i in range(n)])
+    first = np.r_[order[:25], order[25::2]]
+    second = np.r_[order[:25], order[26::2]]
     rows = [np.sort(one) for one in (first, second)] + [np.arange(n)] * 4
     spaces = [
         LatentSpace(rng.normal(size=(len(own), 16)), ids[own].tolist(), name=f"{number}")

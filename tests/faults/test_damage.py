@@ -8,24 +8,29 @@ import numpy as np
 from relcore.runs.entries import digest_of
 from relcore.runs.store import Store
 
-KEY, SEED, FLIPS = digest_of("entry"), 12, 100
+KEY = digest_of("entry")
+SEED = 12
+FLIPS = 100
 
 
 def test_a_flipped_bit_anywhere_is_no_data(tmp_path, caplog):
     """The bytes of the header, every one with some bit, and as many of the arrays at random places."""
-    store, rows = Store(tmp_path), np.random.default_rng(0).normal(size=(40, 3))
+    store = Store(tmp_path)
+    rows = np.random.default_rng(0).normal(size=(40, 3))
     arrays = {"rows": rows, "half": rows.astype(np.float16), "mask": rows > 0, "empty": np.empty((0, 3))}
     metadata = {"name": "Größe", "values": [1, 2.5, None]}
     store.put(KEY, arrays, metadata)
     path = store.root / "entries" / KEY[:2] / f"{KEY}.safetensors"
-    whole, draw = path.read_bytes(), random.Random(SEED)
+    whole = path.read_bytes()
+    draw = random.Random(SEED)
     header = 8 + int.from_bytes(whole[:8], "little")
     with caplog.at_level(logging.CRITICAL, logger="relscope"):
         for place in [*range(header), *(draw.randrange(header, len(whole)) for _ in range(FLIPS))]:
             broken = bytearray(whole)
             broken[place] ^= 1 << draw.randrange(8)
             path.write_bytes(broken)
-            summary, entry = store.summary(KEY), store.get(KEY)
+            summary = store.summary(KEY)
+            entry = store.get(KEY)
             assert entry is None, place
             assert not path.exists()
             assert summary is None or (summary.metadata, summary.shapes["rows"]) == (metadata, (40, 3))

@@ -91,9 +91,12 @@ def test_a_deleted_store_is_made_again(tmp_path):
 
 def test_a_disk_gone_for_a_while_costs_one_block(tmp_path, monkeypatch):
     """Its folder is moved away in the middle of an encoding, and something else is in its place."""
-    disk, away, encoder = tmp_path / "disk", tmp_path / "away", Pixels(str(tmp_path / "log"))
+    disk = tmp_path / "disk"
+    away = tmp_path / "away"
+    encoder = Pixels(str(tmp_path / "log"))
     disk.mkdir()
-    store, put = Store(disk / "store"), Store.put
+    store = Store(disk / "store")
+    put = Store.put
 
     def put_ten(store, *entry):
         if len(lines(encoder.log)) > 10:
@@ -117,7 +120,8 @@ def test_a_disk_gone_for_a_while_costs_one_block(tmp_path, monkeypatch):
 @pytest.mark.parametrize("root", ["file/below", "/proc/store", "~no-such-user/store"])
 def test_places_where_no_store_can_be(tmp_path, monkeypatch, capsys, root):
     (tmp_path / "file").touch()
-    root = root if root[0] in "/~" else str(tmp_path / root)
+    if root[0] not in "/~":
+        root = str(tmp_path / root)
     monkeypatch.setenv("RELSCOPE_STORE", root)
     with pytest.raises(StoreError, match="expected"):
         Store()
@@ -139,7 +143,8 @@ def full(disk):
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    folder, rng = tmp_path_factory.mktemp("inputs"), np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("inputs")
+    rng = np.random.default_rng(0)
     adapter = Made().fit(*pairs())
     export(adapter, card_of(adapter, *pairs(), method="made"), folder / "bridge")
     rows = rng.normal(size=(400, NEW)).astype(np.float32)
@@ -166,7 +171,8 @@ def test_a_full_disk_leaves_nothing_of_an_output(full, inputs, monkeypatch, caps
     monkeypatch.chdir(inputs)
     monkeypatch.setenv("RELSCOPE_STORE", str(inputs / "store"))
     capsys.readouterr()
-    code, told = main([*command.replace("DISK", str(full)).split(), "--quiet"]), capsys.readouterr().err
+    code = main([*command.replace("DISK", str(full)).split(), "--quiet"])
+    told = capsys.readouterr().err
     assert (code, told.count("\n")) == (2, 1), told
     assert str(full / name) in told
     assert re.search("No space left on device.*(; free some space|the room on its disk)", told)

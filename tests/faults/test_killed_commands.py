@@ -40,7 +40,9 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
-SEED, N, TIMES = 12, 6_000, os.environ.get("RELSCOPE_TEST_KILLS")
+SEED = 12
+N = 6_000
+TIMES = os.environ.get("RELSCOPE_TEST_KILLS")
 IDS = [f"q{row:05}" for row in range(N)]
 ROOT = Path(__file__).parents[2]
 TOY = StudyName("Toy", "tests.relcore.studies.toy_study:Toy", "Is twice a number on a line?", "none")
@@ -53,13 +55,15 @@ def rows():
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
     """The files that the commands read, and a temporary folder."""
-    folder, adapter = tmp_path_factory.mktemp("template"), Made().fit(*pairs())
+    folder = tmp_path_factory.mktemp("template")
+    adapter = Made().fit(*pairs())
     (folder / "tmp").mkdir()
     adapter_file.export(adapter, card_of(adapter, *pairs(), method="made"), folder / "bridge")
     np.save(folder / "rows.npy", rows())
     (folder / "rows.ids.txt").write_text("\n".join(IDS) + "\n")
     write_npy(folder / "shards", rows()[:4000], [1000] * 4, ids=np.array(IDS[:4000]))
-    rotation, old = np.linalg.qr(np.random.default_rng(1).normal(size=(NEW, NEW)))[0], rows()[:400]
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(NEW, NEW)))[0]
+    old = rows()[:400]
     new = old @ rotation + 0.1 * rows()[400:800]
     for name, vectors in (("rows", rows()), ("new", new), ("old", old)):
         np.savez(folder / f"{name}.npz", vectors=vectors, ids=IDS[: len(vectors)])
@@ -173,12 +177,17 @@ def killed(process, folder, share, longest, early):
 
 
 def names(folder):
-    return {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if folder.exists():
+        return {path.name for path in folder.iterdir()}
+    return set()
 
 
 def kill_often(template, folder, work, arguments, check, written):
     """Kill the work, each time in a new folder, and have it done again."""
-    draw, begun, n_kills, longest = random.Random(SEED), f"{folder}-begun", 0, {}
+    draw = random.Random(SEED)
+    begun = f"{folder}-begun"
+    n_kills = 0
+    longest = {}
     known = names(template) | {*written, "store"}
     while n_kills < int(TIMES or 2):
         shutil.rmtree(folder, ignore_errors=True)
@@ -279,9 +288,12 @@ def interrupted(folder, text, number, share, longest, to_all):
     [*((name, signal.SIGINT) for name in INTERRUPTED), *((name, signal.SIGTERM) for name in ("npy", "app"))],
 )
 def test_an_interrupted_command_says_so_in_one_line(template, name, number):
-    draw, longest, known = random.Random(SEED), {}, names(template)
+    draw = random.Random(SEED)
+    longest = {}
+    known = names(template)
     for turn in range(int(TIMES or 1)):
-        outcome, to_all = None, turn % 2 == 0 and number == signal.SIGINT
+        outcome = None
+        to_all = turn % 2 == 0 and number == signal.SIGINT
         while outcome is None:
             for path in template.iterdir():
                 if path.name not in known:

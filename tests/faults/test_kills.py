@@ -17,7 +17,8 @@ from tests.faults import victims
 from tests.faults.victims import Pixels, computed_twice, lines
 from tests.waiting import until
 
-KILLS, SEED = 6, 12
+KILLS = 6
+SEED = 12
 SLOW_KILLS = int(os.environ.get("RELSCOPE_TEST_KILLS", "2"))
 
 
@@ -36,7 +37,9 @@ def killed(work, root, log, block_rows, seconds):
     ],
 )
 def test_a_killed_encoding_resumes(tmp_path, work, block_rows, most_seconds, n_kills):
-    root, log, draw = str(tmp_path / "store"), str(tmp_path / "log"), random.Random(SEED)
+    root = str(tmp_path / "store")
+    log = str(tmp_path / "log")
+    draw = random.Random(SEED)
     for _ in range(n_kills):
         assert killed(work, root, log, block_rows, draw.uniform(0, most_seconds)), "it ended before the kill"
         store = Store(root)
@@ -50,7 +53,9 @@ def test_a_killed_encoding_resumes(tmp_path, work, block_rows, most_seconds, n_k
 
 @pytest.mark.slow
 def test_the_worker_of_an_encoding(tmp_path):
-    store, log, draw = Store(tmp_path / "store"), str(tmp_path / "log"), random.Random(SEED)
+    store = Store(tmp_path / "store")
+    log = str(tmp_path / "log")
+    draw = random.Random(SEED)
     with closing(JobQueue(n_workers=1, store=store)) as queue:
         for _ in range(KILLS):
             before = len(lines(log))

@@ -17,7 +17,8 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 KEYS = [digest_of("shared", number) for number in range(12)]
-TURNS, SEED = 80, 12
+TURNS = 80
+SEED = 12
 SIZE = 40_000
 
 
@@ -29,7 +30,8 @@ def busy_app(root, seed):
     """Work in turns: whatever is found or put in a turn stays to its end. The limit leaves room for four
     entries of twelve.
     """
-    store, draw = Store(root, limit_bytes=4 * SIZE), random.Random(seed)
+    store = Store(root, limit_bytes=4 * SIZE)
+    draw = random.Random(seed)
     for _ in range(TURNS):
         with in_use():
             chosen = draw.sample(range(len(KEYS)), 3)
@@ -101,7 +103,8 @@ def test_another_process_keeps_an_entry_as_long_as_it_lives(tmp_path):
 
 def test_an_encoding_in_a_store_too_small_for_it_resumes(tmp_path):
     """Its own finished blocks were evicted one by one, and a killed run began again."""
-    encoder, store = Pixels(str(tmp_path / "log")), Store(tmp_path / "store", limit_bytes=1000)
+    encoder = Pixels(str(tmp_path / "log"))
+    store = Store(tmp_path / "store", limit_bytes=1000)
     stopped = False
 
     def stop(done, total, message):

@@ -26,7 +26,8 @@ from relcore.runs.store import Store
 from tests.waiting import until
 
 DIGITS = DatasetSpec("digits", limit=500)
-ROWS, N_BLOCKS = 20, 25
+ROWS = 20
+N_BLOCKS = 25
 
 _processes = multiprocessing.get_context("forkserver")
 # So that each victim starts in milliseconds; lancedb starts threads, which a fork would lose.
@@ -61,7 +62,9 @@ class Pixels(Encoder):
 
 
 def lines(log):
-    return [line.split() for line in Path(log).read_text().splitlines()] if Path(log).exists() else []
+    if Path(log).exists():
+        return [line.split() for line in Path(log).read_text().splitlines()]
+    return []
 
 
 def computed_twice(log):
@@ -70,7 +73,8 @@ def computed_twice(log):
 
 def started(work, *arguments):
     """A process that does not import the main module again: after a test of a page that is the whole app."""
-    process, main = _processes.Process(target=work, args=arguments), sys.modules["__main__"]
+    process = _processes.Process(target=work, args=arguments)
+    main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
         process.start()

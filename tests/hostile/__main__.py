@@ -29,7 +29,8 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     preload()
-    every, failed = [], False
+    every = []
+    failed = False
     if not options.json:
         print("|".join(["", "format", "cases", *OUTCOMES, "most s", "most MB", ""]))
         print("|".join(["", "---", *["--:"] * (len(OUTCOMES) + 3), ""]))
@@ -53,7 +54,8 @@ def line(name, found):
     """Numbers of cases by outcome, with the longest and the largest, as a row of Markdown."""
     counted = Counter(one.outcome for one in found)
     numbers = [f"{n:,}" for n in (len(found), *(counted[outcome] for outcome in OUTCOMES))]
-    seconds, size = max(one.seconds for one in found), max(one.size for one in found)
+    seconds = max(one.seconds for one in found)
+    size = max(one.size for one in found)
     return "|".join(["", name, *numbers, f"{seconds:.1f}", f"{size / 1e6:.0f}", ""])
 
 

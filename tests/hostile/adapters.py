@@ -42,7 +42,9 @@ TENSORS = {
 def packed(plan=PLAN, tensors=TENSORS, *, text=None, matrix=None):
     """A file of this plan and these tensors; `matrix` changes that tensor's entry in the header."""
     entry = {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 24]}
-    change = {"queries.1.matrix": entry | matrix} if matrix else None
+    change = None
+    if matrix:
+        change = {"queries.1.matrix": entry | matrix}
     return safetensors.packed(tensors, {KEY: json.dumps(plan) if text is None else text}, change)
 
 
@@ -75,9 +77,9 @@ def truth(content):
     found = [tensors.pop(name, None) for name in TENSORS]
     shapes = [one is not None and (one.shape, one.dtype) for one in found]
     alike &= shapes == [(one.shape, one.dtype) for one in TENSORS.values()] and not tensors
-    return (
-        {"card": card, "tensors": found} if alike and all(np.isfinite(one).all() for one in found) else None
-    )
+    if alike and all(np.isfinite(one).all() for one in found):
+        return {"card": card, "tensors": found}
+    return None
 
 
 def _typed(got, expected):
@@ -94,7 +96,8 @@ def with_card(**changed):
 
 
 def cases():
-    whole, layout = packed(), {name: one for name, one in PLAN.items() if name != "layout"}
+    whole = packed()
+    layout = {name: one for name, one in PLAN.items() if name != "layout"}
     yield from controls(read, FILE, {"an adapter": (whole, truth(whole))})
     plans = {
         "a later layout": PLAN | {"layout": 2},

@@ -25,7 +25,8 @@ from tests.hostile.cases import (
     space,
 )
 
-FILE, FOLDER = "words.arrow", "saved"
+FILE = "words.arrow"
+FOLDER = "saved"
 PART = "data-00000-of-00001.arrow"
 
 
@@ -64,8 +65,10 @@ def truth(content):
 
 
 def cases():
-    read, everything = space(FILE), rows(TABLE, IDS, LABELS)
-    whole, zstd = arrow(full()), pa.ipc.IpcWriteOptions(compression="zstd")
+    read = space(FILE)
+    everything = rows(TABLE, IDS, LABELS)
+    whole = arrow(full())
+    zstd = pa.ipc.IpcWriteOptions(compression="zstd")
     right = {
         "a stream": whole,
         "a file": arrow(full(), pa.ipc.new_file),
@@ -86,7 +89,8 @@ def cases():
         "two columns of vectors": {"other": list(TABLE)},
         "an id twice": {"id": [*IDS[:-1], IDS[0]]},
     }
-    zeros, numbers = np.zeros(10**7, np.float32), np.zeros(10**5, np.int8)
+    zeros = np.zeros(10**7, np.float32)
+    numbers = np.zeros(10**5, np.int8)
     million = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**5, np.int32)), pa.array(["x" * 10**6]))
     begin = 8 + int.from_bytes(whole[4:8], "little")  # of the first batch
     contents = {name: arrow(full(**change)) for name, change in changes.items()} | {
@@ -109,7 +113,13 @@ def cases():
         ("a state of 3 GB", None, whole),
         ("a part that is a device", usual, link("/dev/zero")),
     ):
-        state = json.dumps({"_data_files": listed}).encode() if listed else hole(3 * 10**9, b"{")
-        files, names = {f"{FOLDER}/{PART}": part, f"{FOLDER}/state.json": state}, (FOLDER, PART, "state.json")
-        right = everything if name == "control" else None
+        if listed:
+            state = json.dumps({"_data_files": listed}).encode()
+        else:
+            state = hole(3 * 10**9, b"{")
+        files = {f"{FOLDER}/{PART}": part, f"{FOLDER}/state.json": state}
+        names = (FOLDER, PART, "state.json")
+        right = None
+        if name == "control":
+            right = everything
         yield Case(f"folder: {name}", space(FOLDER), files, right, name == "control", names)

@@ -50,7 +50,10 @@ def each(read, file, contents, truth=lambda content: None, label="", **more):
     is given beside the content.
     """
     for name, content in dict(contents).items():
-        content, right = content if isinstance(content, tuple) else (content, truth(content))
+        if isinstance(content, tuple):
+            content, right = content
+        else:
+            content, right = (content, truth(content))
         yield Case(label + name, read, {file: content}, right, **more)
 
 
@@ -64,7 +67,10 @@ Texts = list[str] | None
 def rows(vectors, ids=None, labels=None, counts=None):
     with np.errstate(over="ignore"):
         vectors = np.asarray(vectors, np.float32)
-    named = [str(row) for row in range(len(vectors))] if ids is None else list(ids)
+    if ids is None:
+        named = [str(row) for row in range(len(vectors))]
+    else:
+        named = list(ids)
     return {"vectors": vectors, "ids": named, "labels": labels, "counts": counts}
 
 
@@ -79,11 +85,15 @@ def good(reading):
     """
     if reading is None or reading["vectors"].ndim != 2 or 0 in reading["vectors"].shape:
         return None
-    n, ids, counts = len(reading["vectors"]), reading["ids"], reading["counts"]
+    n = len(reading["vectors"])
+    ids = reading["ids"]
+    counts = reading["counts"]
     alike = all(column is None or len(column) == n for column in (ids, reading["labels"], counts))
     sound = np.isfinite(reading["vectors"]).all() and len(set(ids)) == n and all(one.strip() for one in ids)
     counted = counts is None or all(0 <= count < 2**63 for count in counts)
-    return reading if alike and sound and counted else None
+    if alike and sound and counted:
+        return reading
+    return None
 
 
 def space(name, **options):
@@ -140,8 +150,11 @@ _TELLING = (b"\0", b"\xff" * 4, b"\xff" * 8, b"\x7f", b"\n", b" ", b"9", b"-", b
 
 def _edited(content, rng):
     """The content with some bytes removed, repeated, inserted or overwritten."""
-    at, n = int(rng.integers(len(content) + 1)), int(rng.integers(1, 33))
-    before, after, new = content[:at], content[at:], _TELLING[int(rng.integers(len(_TELLING)))]
+    at = int(rng.integers(len(content) + 1))
+    n = int(rng.integers(1, 33))
+    before = content[:at]
+    after = content[at:]
+    new = _TELLING[int(rng.integers(len(_TELLING)))]
     edits = (after[n:], after[:n] + after, new + after, new + after[len(new) :])
     return before + edits[int(rng.integers(4))]
 

@@ -37,7 +37,8 @@ def run(arguments):
 
 def case(name, *arguments, right=None, names=(), **files):
     given = (*(one for one in arguments if one.startswith("-")), *names, "argument")
-    read, files = run(list(arguments)), FILES | files
+    read = run(list(arguments))
+    files = FILES | files
     return Case(name, read, files, right, names=given, remedy=False, allowed=_ALLOWED)
 
 
@@ -55,7 +56,9 @@ def cases():
         "project --ridge --threshold",
     ):
         command, *options = line.split()
-        spaces = PAIR[:1] if command == "project" else PAIR
+        spaces = PAIR
+        if command == "project":
+            spaces = PAIR[:1]
         more = {"project": ["-o", "c.npz"]}.get(command, [])
         for option, value in product(options, NUMBERS):
             if command in ("compare", "project") and option in ("--ridge", "--threshold") and value in _FINE:
@@ -64,7 +67,10 @@ def cases():
                 continue
             plain = option.strip("-")
             names = (plain, plain.replace("-", "_"), "n_anchors", "n_states", "ids", "path of", "a file")
-            given = f"{option}={value}" if option[1] == "-" else option + value
+            if option[1] == "-":
+                given = f"{option}={value}"
+            else:
+                given = option + value
             name = f"{command} {option} {value[:20]!r} {len(value)}"
             yield case(name, command, *spaces, given, *more, names=names)
     for option in ("--similarity", "--strategy", "--convention"):

@@ -9,7 +9,8 @@ from tests.hostile.npy import FILE, npy
 
 
 def cases():
-    whole, right = npy(TABLE), rows(TABLE)
+    whole = npy(TABLE)
+    right = rows(TABLE)
     clear = "words.npy: expected a number, got 'x'; mend the line"
     for name, read in {
         "refused": _refuse(clear),

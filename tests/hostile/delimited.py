@@ -50,7 +50,10 @@ def truth(content, comma=","):
     numbers = any(is_number(name) and not name.strip().isdigit() for name in names)
     if not body or any(len(line) != len(names) for line in body) or numbers:
         return None
-    columns, roles, vectors, texts = list(zip(*body, strict=True)), {}, [], []
+    columns = list(zip(*body, strict=True))
+    roles = {}
+    vectors = []
+    texts = []
     for at, name in enumerate(names):
         for role in ("id", "label", "count"):
             if name.strip().lower() in (role, f"{role}s"):
@@ -71,11 +74,18 @@ def truth(content, comma=","):
         else:
             texts.append(at)
     ids = roles.get("id", texts[0] if texts else 0 if index else None)
-    counts = columns[roles["count"]] if "count" in roles else None
+    counts = None
+    if "count" in roles:
+        counts = columns[roles["count"]]
     if not vectors or not all(re.fullmatch(r"[0-9]{1,19}(\.0*)?", cell.strip()) for cell in counts or ()):
         return None
-    named = None if ids is None else list(columns[ids])
-    labels = columns[roles["label"]] if "label" in roles else None
+    if ids is None:
+        named = None
+    else:
+        named = list(columns[ids])
+    labels = None
+    if "label" in roles:
+        labels = columns[roles["label"]]
     labels = labels and ["" if cell.lower() in MISSING else cell for cell in labels]
     counts = counts and [int(cell.partition(".")[0]) for cell in counts]
     return good(rows(list(zip(*vectors, strict=True)), named, labels, counts))
@@ -98,7 +108,8 @@ def cases():
 
 
 def _usual(file, comma):
-    read, right = space(file), rows(VALUES, IDS)
+    read = space(file)
+    right = rows(VALUES, IDS)
     whole = table(CELLS, comma=comma)
     yield Case(f"{file}: control", read, {file: whole}, right, accept=True)
     limited = space(file, limit=5)
@@ -122,7 +133,8 @@ def _usual(file, comma):
 
 
 def _columns(file):
-    read, long = space(file), [[f"w{row}", "1.5", str(row), "3"] for row in range(400)]
+    read = space(file)
+    long = [[f"w{row}", "1.5", str(row), "3"] for row in range(400)]
     for name, (rows_, first, cell) in {
         "numbers that begins with 150 words": (range(150), 2, "unknown"),
         "numbers with a word in row 300": ([300], 2, "x"),

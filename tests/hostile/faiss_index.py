@@ -37,11 +37,14 @@ def truth(content):
         numbers = np.frombuffer(content[at + 8 :], "<f4")
     except (struct.error, ValueError):
         return None
-    return good(rows(numbers.reshape(n, d))) if n > 0 and d > 0 and length == n * d == len(numbers) else None
+    if n > 0 and d > 0 and length == n * d == len(numbers):
+        return good(rows(numbers.reshape(n, d)))
+    return None
 
 
 def cases():
-    read, named = space(FILE), [str(one) for one in NUMBERS]
+    read = space(FILE)
+    named = [str(one) for one in NUMBERS]
     right = {"flat": flat(), "flat, as faiss writes it": _by_faiss("Flat"), "HNSW": _by_faiss("HNSW4,Flat")}
     right = {name: (content, rows(TABLE)) for name, content in right.items()}
     yield from controls(read, FILE, right | {"ids": (with_ids(flat()), rows(TABLE, named))})

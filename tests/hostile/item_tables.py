@@ -39,7 +39,10 @@ def dataset(name, **spec):
         found = load_dataset(DatasetSpec(source, str(folder / name), **spec))
         items = found.items(0, len(found))
         found.digest  # noqa: B018, reads all bytes
-        labels = None if found.labels is None else found.labels.tolist()
+        if found.labels is None:
+            labels = None
+        else:
+            labels = found.labels.tolist()
         return {"items": items if found.kind == "texts" else list(map(pixels, items)), "labels": labels}
 
     return read
@@ -53,7 +56,9 @@ def truth(content, comma=","):
     columns = dict(zip(names, map(list, zip(*body, strict=True)), strict=True))
     labels = columns.pop("label", None)
     items = columns.get("text") or next(iter(columns.values()), None)
-    return {"items": items, "labels": labels} if items and all(cell.strip() for cell in items) else None
+    if items and all(cell.strip() for cell in items):
+        return {"items": items, "labels": labels}
+    return None
 
 
 def cases():
@@ -64,7 +69,9 @@ def cases():
 
 
 def _texts(file, comma):
-    read, whole, told = dataset(file), csv_table(LINES, comma), partial(truth, comma=comma)
+    read = dataset(file)
+    whole = csv_table(LINES, comma)
+    told = partial(truth, comma=comma)
     right = {"items": TEXTS, "labels": LABELS}
     many = csv_table([LINES[0], *[[f"row {row}", str(row % 7)] for row in range(5000)]], comma)
     usual = {"items": (whole, right), "5,000 rows": (many, told(many))}
@@ -99,22 +106,26 @@ def _of_parquet(content):
     try:
         found = pq.read_table(io.BytesIO(content), use_threads=False)
         texts = found["text"].to_pylist()
-        labels = found["label"].to_pylist() if "label" in found.column_names else None
+        if "label" in found.column_names:
+            labels = found["label"].to_pylist()
+        else:
+            labels = None
     except Exception:
         return None
     named = labels and ["" if one is None else str(one) for one in labels]
     sound = texts and all(isinstance(one, str) and one.strip() for one in texts)
-    return {"items": texts, "labels": named} if sound else None
+    if sound:
+        return {"items": texts, "labels": named}
+    return None
 
 
 def _parquet(file):
-    read, columns = dataset(file), {"text": TEXTS, "label": LABELS}
+    read = dataset(file)
+    columns = {"text": TEXTS, "label": LABELS}
     whole = parquet(columns)
     yield from controls(read, file, {"items": (whole, {"items": TEXTS, "labels": LABELS})}, "parquet: ")
-    floats, missing = (
-        parquet(columns | {"label": [1.0] * 10}),
-        parquet(columns | {"label": [float("nan")] * 10}),
-    )
+    floats = parquet(columns | {"label": [1.0] * 10})
+    missing = parquet(columns | {"label": [float("nan")] * 10})
     contents = {
         "labels as floats": (floats, {"items": TEXTS, "labels": ["1"] * 10}),
         "labels NaN": (missing, {"items": TEXTS, "labels": [""] * 10}),
@@ -126,7 +137,8 @@ def _parquet(file):
 
 
 def _pictures(file):
-    read, png = dataset(file), picture("PNG")
+    read = dataset(file)
+    png = picture("PNG")
     right = {"items": [pixels(png)], "labels": None}
     yield from controls(read, file, {"bytes": (parquet({"image": [png]}), right)}, "pictures: ")
     struct = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -142,7 +154,8 @@ def _pictures(file):
     beside = stored.pop("beside it")
     yield from each(read, file, stored, label="pictures: path: ", names=(file, "items"))
     for name, made in {"control": png, "a named pipe": pipe, "a link to a device": link("/dev/zero")}.items():
-        files, accept = {file: beside, "x.png": made}, name == "control"
+        files = {file: beside, "x.png": made}
+        accept = name == "control"
         yield Case(f"pictures: path: {name}", read, files, right if accept else None, accept, (file,))
     cells = {"nothing": b"", "half": png[: len(png) // 2]}
     files = {name: parquet({"image": [content]}) for name, content in cells.items()}

@@ -17,7 +17,9 @@ ODD = (
 
 def places(value, at=()):
     yield at
-    items = value.items() if isinstance(value, dict) else ()
+    items = ()
+    if isinstance(value, dict):
+        items = value.items()
     for name, one in enumerate(value[:2]) if isinstance(value, list) else items:
         yield from places(one, (*at, name))
 
@@ -66,8 +68,12 @@ def differences(given, written, at=""):
     if given is None and written == {}:
         return []
     if isinstance(given, int | float) and isinstance(written, int | float):
-        return [] if given == written and isinstance(given, bool) == isinstance(written, bool) else [at]
-    return [] if type(given) is type(written) and given == written else [at]
+        if given == written and isinstance(given, bool) == isinstance(written, bool):
+            return []
+        return [at]
+    if type(given) is type(written) and given == written:
+        return []
+    return [at]
 
 
 def text(value):

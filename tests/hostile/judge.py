@@ -51,12 +51,15 @@ class Verdict:
 
 
 def judged(cases):
-    waiting, found = iter(cases), []
+    waiting = iter(cases)
+    found = []
     with patch.dict(os.environ, {"RELSCOPE_CONFINED": "1"}):
         confined.start()  # once for all cases, as in an app: its start costs more than most cases
     while batch := list(islice(waiting, _BATCH)):
         while batch:
-            memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+            memory = None
+            if os.path.isdir("/dev/shm"):
+                memory = "/dev/shm"
             with tempfile.TemporaryDirectory(
                 prefix="hostile-", dir=memory, ignore_cleanup_errors=True
             ) as folder:
@@ -77,7 +80,9 @@ def _watched(batch, folder):
         _read(batch, folder, tell)
     os.close(tell)
     done = []
-    before, ended, deadline = _resident(child), "", time.monotonic() + WALL_SECONDS
+    before = _resident(child)
+    ended = ""
+    deadline = time.monotonic() + WALL_SECONDS
     with os.fdopen(told, "rb") as answers:
         while True:
             ready = select.select([answers], [], [], 0.005)[0]
@@ -87,7 +92,8 @@ def _watched(batch, folder):
             if line:
                 answer = json.loads(line)
                 if isinstance(answer, int):  # the memory with which the next case begins
-                    before, deadline = answer, time.monotonic() + WALL_SECONDS
+                    before = answer
+                    deadline = time.monotonic() + WALL_SECONDS
                 else:
                     done.append(Verdict(batch[len(done)].name, *answer))
             over = _resident(child) - before > MOST_BYTES
@@ -128,13 +134,15 @@ def _read(batch, folder, tell):
         _write(case, place)
         gc.collect(0)
         Path("/proc/self/clear_refs").write_text("5")  # forget the peak of memory so far
-        used, before = _seconds(), _resident("self")
+        used = _seconds()
+        before = _resident("self")
         os.write(tell, f"{before}\n".encode())
         resource.setrlimit(resource.RLIMIT_CPU, (int(used) + 1 + CPU_SECONDS, resource.RLIM_INFINITY))
         outcome, said = _outcome(case, place)
         executed[:] = [event for event in executed if event not in case.allowed]
         if executed or (place / "executed").exists():
-            outcome, said = "executed", ", ".join(executed)
+            outcome = "executed"
+            said = ", ".join(executed)
         executed.clear()
         size = max(0, _peak() - before)
         if outcome in RIGHT and size > MOST_BYTES:
@@ -203,7 +211,8 @@ def clear(message, names, remedy=True):
     mend = re.search(r"; \S+ \S+", message)
     if not remedy:  # of a setting: the place first, and what it expects is the remedy
         mend = mend or "is missing" in message or ("expected" in message and "got" in message)
-        names = (*names, "") if re.match(r"-?[\w '\[\].-]+: ", message) else names
+        if re.match(r"-?[\w '\[\].-]+: ", message):
+            names = (*names, "")
     odd = re.search(r"[\x00-\x08\x0b-\x1f\x7f]|Traceback|at 0x[0-9a-f]{8}", message)
     plain = len(message) <= LONGEST_MESSAGE and not odd
     return bool(any(name in message for name in names) and said and mend and plain)
@@ -212,7 +221,9 @@ def clear(message, names, remedy=True):
 def _place(error):
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "/tests/" not in frame.filename]
     last = [frame for frame in ours if "/relcore/" in frame.filename or "/app/" in frame.filename] or ours
-    return "/".join(last[-1].filename.split("/")[-3:]) + f":{last[-1].lineno}" if last else "the case itself"
+    if last:
+        return "/".join(last[-1].filename.split("/")[-3:]) + f":{last[-1].lineno}"
+    return "the case itself"
 
 
 def _shown(value):

@@ -25,7 +25,9 @@ def lines_of(content):
 
 def from_file(folder):
     found = number_or_ids("list.txt")
-    return found if isinstance(found, int) else list(found)
+    if isinstance(found, int):
+        return found
+    return list(found)
 
 
 def seeds(folder, name="seeds.txt"):
@@ -61,11 +63,14 @@ def pairs_in(content, comma):
     if len(lines) < 3 or len(lines[0]) < 2 or {len(set(lines[0])), *map(len, lines)} != {len(lines[0])}:
         return None
     cells = [[" ".join(cell.split()) for cell in line] for line in lines[1:]]
-    return cells if all(all(line) for line in cells) else None
+    if all(all(line) for line in cells):
+        return cells
+    return None
 
 
 def cases():
-    plain, seeded = "\n".join(IDS).encode(), "\n".join("\t".join(pair) for pair in PAIRS).encode()
+    plain = "\n".join(IDS).encode()
+    seeded = "\n".join("\t".join(pair) for pair in PAIRS).encode()
     forms = {
         **encodings(plain),
         "control": plain,
@@ -76,10 +81,12 @@ def cases():
         "a pickle": b"\x80\x04cos\nsystem\n.",
     }
     for name, content in forms.items():
-        right, accept = None if b"\0" in content else ids_in(content), name == "control"
+        right = None if b"\0" in content else ids_in(content)
+        accept = name == "control"
         upload = lambda _, content=content: read_ids(content)  # noqa: E731
         yield Case(f"upload: {name}", upload, {}, right, accept, ("list",))
-        distinct, names = right and list(dict.fromkeys(right)), ("list.txt", "--anchors")
+        distinct = right and list(dict.fromkeys(right))
+        names = ("list.txt", "--anchors")
         yield Case(f"--anchors: {name}", from_file, {"list.txt": content}, distinct, accept, names)
     odd = ODD_PLACES | {"3 GB of zeros": hole(3 * 10**9)}
     yield from each(from_file, "list.txt", odd, label="--anchors: ", names=("list.txt", "--anchors"))
@@ -98,7 +105,8 @@ def cases():
     usual = {"control": seeded, "control: equal signs": seeded.replace(b"\t", b" = ")}
     yield from each(seeds, "seeds.txt", usual, seeds_in, accept=True, **names)
     for file, comma in (("pairs.csv", ","), ("pairs.tsv", "\t")):
-        lines, truth = [["english", "spanish"], *PAIRS], partial(pairs_in, comma=comma)
+        lines = [["english", "spanish"], *PAIRS]
+        truth = partial(pairs_in, comma=comma)
         plain = "\n".join(comma.join(line) for line in lines).encode()
         many = b"".join(f"\na{row}{comma}b{row}".encode() for row in range(200_000))
         forms = {

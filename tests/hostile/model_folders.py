@@ -49,7 +49,8 @@ def truth():
     with tempfile.TemporaryDirectory() as folder:
         for name, content in made().items():
             (Path(folder) / name).write_bytes(content)
-        model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+        model = AutoModel.from_pretrained(folder).eval()
+        tokenizer = AutoTokenizer.from_pretrained(folder)
         with torch.inference_mode():
             found = [model(**tokenizer(text, return_tensors="pt")) for text in ("a b", "c d e")]
             rows = [one.last_hidden_state[0].mean(0).numpy() for one in found]
@@ -67,7 +68,8 @@ def case(name, change, right=False, accept=False):
 
 
 def cases():
-    weights, config = made()["model.safetensors"], json.loads(made()["config.json"])
+    weights = made()["model.safetensors"]
+    config = json.loads(made()["config.json"])
     harmful = pickle.dumps(Calls(__import__("os").system, "touch executed"))
     yield case("control", {}, right=True, accept=True)
     yield case("pickled weights beside it", {"pytorch_model.bin": harmful}, right=True)

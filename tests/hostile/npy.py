@@ -38,7 +38,8 @@ def truth(content):
 
 
 def cases():
-    read, whole = space(FILE), npy(TABLE)
+    read = space(FILE)
+    whole = npy(TABLE)
     right = {
         "float32": TABLE,
         "float64": TABLE.astype(np.float64),
@@ -62,7 +63,8 @@ def cases():
     kept = np.delete(np.arange(12), 3)
     dropped = {"NaN dropped": (npy(wrong["NaN"]), rows(TABLE[kept], list(map(str, kept))))}
     yield from each(space(FILE, invalid="drop"), FILE, dropped, accept=True)
-    body, huge = TABLE.tobytes(), headed(shaped("(3000000000, 1)", "'|i1'"))
+    body = TABLE.tobytes()
+    huge = headed(shaped("(3000000000, 1)", "'|i1'"))
     headers = {
         "10¹² rows of nothing": shaped("(1000000000000, 0)"),
         "more rows than fit in 63 bits": shaped("(9223372036854775808, 4)"),

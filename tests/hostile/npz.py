@@ -45,8 +45,10 @@ def bomb(head, size):
     """An archive whose `vectors.npy` is `head` and then `size` blanks, in some kilobytes: one compressed
     block, repeated.
     """
-    plain, name = zipped(("vectors", head)), b"vectors.npy"
-    packer, block = zlib.compressobj(9, zlib.DEFLATED, -15), 1 << 24
+    plain = zipped(("vectors", head))
+    name = b"vectors.npy"
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = 1 << 24
     first = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
     again = packer.compress(b" " * block) + packer.flush(zlib.Z_FULL_FLUSH)
     body = first + again * (size // block) + b"\x03\x00"
@@ -64,7 +66,12 @@ def truth(content):
         with np.lib.npyio.NpzFile(io.BytesIO(content)) as file:
             found = {name: file[name] for name in file.files}
         matrices = [name for name, array in found.items() if array.ndim == 2]
-        main = "vectors" if "vectors" in matrices else matrices[0] if len(matrices) == 1 else None
+        if "vectors" in matrices:
+            main = "vectors"
+        elif len(matrices) == 1:
+            main = matrices[0]
+        else:
+            main = None
         vectors, counts = found[main], found.get("counts")
         texts = {
             name: [one.decode() if isinstance(one, bytes) else str(one) for one in found[name].tolist()]
@@ -80,8 +87,10 @@ def truth(content):
 
 
 def cases():
-    read, full = space(FILE), {"vectors": TABLE, "ids": IDS, "labels": LABELS, "counts": COUNTS}
-    whole, numbers = npz(**full), np.arange(12) + 5
+    read = space(FILE)
+    full = {"vectors": TABLE, "ids": IDS, "labels": LABELS, "counts": COUNTS}
+    whole = npz(**full)
+    numbers = np.arange(12) + 5
     right = {
         "all columns": (whole, first()),
         "compressed": (npz(np.savez_compressed, **full), first()),
@@ -103,7 +112,8 @@ def cases():
     locked = bytearray(whole)
     locked[6] |= 1
     locked[whole.index(b"PK\x01\x02") + 8] |= 1
-    table, nothing = ("vectors", npy(TABLE)), headed(shaped("(1000000000000,)", "'|S0'"))
+    table = ("vectors", npy(TABLE))
+    nothing = headed(shaped("(1000000000000,)", "'|S0'"))
     contents = {
         "two matrices": npz(a=TABLE, b=TABLE),
         "a member above the folder": (zipped(("../vectors", npy(TABLE))), rows(TABLE)),

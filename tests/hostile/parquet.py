@@ -39,14 +39,16 @@ def truth(content):
     """
     try:
         table = pq.read_table(io.BytesIO(content), use_threads=False)
-        vectors, roles = [], {}
+        vectors = []
+        roles = {}
         if len(set(table.column_names)) < len(table.column_names):
             return None
         for name in table.column_names:
             if role_of(name) in ("id", "label", "count"):
                 roles.setdefault(role_of(name), name)
         for name in table.column_names:
-            column, kind = table[name], table[name].type
+            column = table[name]
+            kind = table[name].type
             if name in roles.values():
                 continue
             if pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -73,7 +75,8 @@ def truth(content):
 
 
 def cases():
-    read, full = space(FILE), {"id": IDS, **DIMS, "label": LABELS, "count": COUNTS}
+    read = space(FILE)
+    full = {"id": IDS, **DIMS, "label": LABELS, "count": COUNTS}
     whole = parquet(full)
     right = {
         "all columns": (whole, first()),
@@ -84,7 +87,8 @@ def cases():
     yield from controls(space(FILE, limit=5), FILE, {"limit": (whole, first(5))})
     columns = {name: (parquet({"id": IDS} | one), true) for name, (one, true) in _columns().items()}
     yield from each(read, FILE, columns)
-    one, long = TABLE[:, 0], ["x" * 10**7, "y"]
+    one = TABLE[:, 0]
+    long = ["x" * 10**7, "y"]
     wide = pa.array(np.zeros(9 * 10**6, np.float32))
     wide = pa.ListArray.from_arrays(np.arange(4, dtype=np.int32) * 3 * 10**6, wide)
     many = {f"d{number}": np.zeros(2, np.float32) for number in range(20_000)}
@@ -102,10 +106,14 @@ def cases():
 
 def _columns():
     """The columns of a table and what is read."""
-    one, whole, beyond = {"a": TABLE[:, 0]}, rows(TABLE, IDS), [2**63 + row for row in N]
+    one = {"a": TABLE[:, 0]}
+    whole = rows(TABLE, IDS)
+    beyond = [2**63 + row for row in N]
     quarters = pa.array([decimal.Decimal(row) / 4 for row in N], pa.decimal128(10, 2))
     coded = pa.array([float(row % 3) for row in N]).dictionary_encode()
-    vectors, floats, single = TABLE.tolist(), pa.list_(pa.float32()), rows(TABLE[:, :1], IDS)
+    vectors = TABLE.tolist()
+    floats = pa.list_(pa.float32())
+    single = rows(TABLE[:, :1], IDS)
     decimals = pa.array([[decimal.Decimal(1)]] * 12, pa.list_(pa.decimal128(5, 2)))
 
     def with_a(column):

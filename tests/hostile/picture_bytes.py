@@ -25,7 +25,9 @@ def picture(kind, pixels=DRAWN, **options):
 
 
 def pixels(of):
-    image = ImageOps.exif_transpose(Image.open(io.BytesIO(of))) if isinstance(of, bytes) else of
+    image = of
+    if isinstance(of, bytes):
+        image = ImageOps.exif_transpose(Image.open(io.BytesIO(of)))
     return np.asarray(image.convert("RGBA"))
 
 
@@ -71,11 +73,10 @@ def cases():
             yield case(f"{kind}: {name}", changed, truth(changed))
     for mode in ("1", "L", "LA", "P", "RGBA", "I;16"):
         stream = io.BytesIO()
-        image = (
-            Image.fromarray(DRAWN).convert("L").convert(mode)
-            if mode != "I;16"
-            else Image.fromarray(DRAWN[..., 0].astype(np.uint16))
-        )
+        if mode != "I;16":
+            image = Image.fromarray(DRAWN).convert("L").convert(mode)
+        else:
+            image = Image.fromarray(DRAWN[..., 0].astype(np.uint16))
         image.save(stream, "PNG")
         yield case(f"control: mode {mode}", stream.getvalue(), pixels(stream.getvalue()), accept=True)
     turned = Image.Exif()

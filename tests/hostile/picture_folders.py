@@ -8,13 +8,15 @@ from tests.hostile.item_tables import dataset
 from tests.hostile.picture_bytes import picture, pixels
 
 FOLDER = "shapes"
-PNG, JPEG = picture("PNG"), picture("JPEG")
+PNG = picture("PNG")
+JPEG = picture("JPEG")
 
 
 def case(name, files, right=None, accept=False, **spec):
     files = {f"{FOLDER}/{path}": content for path, content in files.items()}
     names = tuple({FOLDER, *(Path(path).name for path in files), *spec})
-    read, of_settings = dataset(FOLDER, source="folder", **spec), "split" in name or "limit" in name
+    read = dataset(FOLDER, source="folder", **spec)
+    of_settings = "split" in name or "limit" in name
     return Case(name, read, files, right, accept=accept, names=names, remedy=not of_settings)
 
 
@@ -43,7 +45,8 @@ def cases():
     yield case("a table beside the pictures", {"cat/1.png": PNG, "a.csv": b"\0\0"})
     yield case("a split as a named pipe", {"train.csv": pipe})
     for name in ("missing", f"{FOLDER}/1.png"):
-        read, files = dataset(name, source="folder"), {f"{FOLDER}/1.png": PNG}
+        read = dataset(name, source="folder")
+        files = {f"{FOLDER}/1.png": PNG}
         yield Case(f"not a folder: {name}", read, files, names=(name,))
     for name in ("~nosuchuser/pictures", "a\0b", "x" * 5000):
         read = partial(dataset(name, source="folder"), Path())

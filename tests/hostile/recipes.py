@@ -63,12 +63,14 @@ def of(file, given=None):
 
 
 def case(name, file, content, given=None, refused=False, **more):
-    right, more = None if refused else [], {"names": (file, *NAMES), "remedy": False, **more}
+    right = None if refused else []
+    more = {"names": (file, *NAMES), "remedy": False, **more}
     return Case(name, of(file, given), {file: content}, right, **more)
 
 
 def in_png(recipe, zipped=False):
-    stream, told = io.BytesIO(), PngInfo()
+    stream = io.BytesIO()
+    told = PngInfo()
     told.add_text("relscope-recipe", recipe.decode("latin-1"), zip=zipped)
     Image.new("L", (4, 4)).save(stream, "PNG", pnginfo=told)
     return stream.getvalue()

@@ -42,7 +42,8 @@ def _around(*marks):
     """A mark before, in or after a word."""
 
     def draw(rng):
-        word, at = _word(rng) + _word(rng), int(rng.integers(0, 3))
+        word = _word(rng) + _word(rng)
+        at = int(rng.integers(0, 3))
         place = (0, len(word) // 2, len(word))[at]
         return word[:place] + marks[int(rng.integers(len(marks)))] + word[place:]
 
@@ -141,7 +142,10 @@ def _table(file, ids, X):
     table = pd.DataFrame(X.astype(float), columns=[f"d{at}" for at in range(X.shape[1])])
     table.insert(0, "name", ids)
     comma = "\t" if file.endswith("tsv") else ","
-    text = json_lines(table) if file.endswith("jsonl") else delimited_text(table, comma)
+    if file.endswith("jsonl"):
+        text = json_lines(table)
+    else:
+        text = delimited_text(table, comma)
     Path(file).write_bytes(text.encode())
     return load_space(Path(file), id_column="name").ids.tolist()
 
@@ -150,7 +154,9 @@ def _universe(file, ids, X):
     Universe.fit([LatentSpace(X, ids, name="a"), LatentSpace(X[:, ::-1], ids, name="b")]).save(file)
     found = Universe.load(file)
     kept = {*found.ids.tolist(), *found.test_ids.tolist()}
-    return [one for one in ids if one in kept] if len(kept) == len(ids) else sorted(kept)
+    if len(kept) == len(ids):
+        return [one for one in ids if one in kept]
+    return sorted(kept)
 
 
 def _passport(file, ids, X):
@@ -206,8 +212,10 @@ def _held(name, ids):
 
 
 def trip(name, label, ids, rng):
-    X, told = rng.normal(size=(len(ids), 5)).astype(np.float32), _held(name, ids)
-    through, names = FORMATS_OF_IDS[name][0], (name, name.split(".")[0], "a passport")
+    X = rng.normal(size=(len(ids), 5)).astype(np.float32)
+    told = _held(name, ids)
+    through = FORMATS_OF_IDS[name][0]
+    names = (name, name.split(".")[0], "a passport")
     return Case(
         f"{name}: {label}", lambda folder: through(name, ids, X), {}, ids if told else None, told, names
     )
@@ -247,7 +255,8 @@ def _forged(rng, value):
     plain = [one for one in ODD if not (isinstance(one, int) and abs(one) > 2**64) and one != "x" * 100_000]
     for _ in range(int(rng.integers(1, 4))):
         every = list(places(value))
-        at, other = _one(rng, every), value
+        at = _one(rng, every)
+        other = value
         for step in _one(rng, every):
             other = other[step]
         value = put(value, at, other if rng.random() < 0.3 else _one(rng, plain))
@@ -257,7 +266,8 @@ def _forged(rng, value):
 def _arrays(rng, arrays):
     """One of the arrays in another shape or type, or with numbers that no map has, or none."""
     name = _one(rng, sorted(arrays))
-    array, others = arrays[name], {key: one for key, one in arrays.items() if key != name}
+    array = arrays[name]
+    others = {key: one for key, one in arrays.items() if key != name}
     change = int(rng.integers(7))
     if change == 6:
         return others
@@ -279,10 +289,15 @@ def _a_universe():
 
 
 def a_universe(rng):
-    (arrays, facts), layout = _a_universe(), UniverseSpec.version
-    name = "numbers" if rng.random() < 0.3 else "facts"
-    arrays = _arrays(rng, arrays) if name == "numbers" else arrays
-    facts = _forged(rng, facts) if name == "facts" else facts
+    (arrays, facts) = _a_universe()
+    layout = UniverseSpec.version
+    name = "facts"
+    if rng.random() < 0.3:
+        name = "numbers"
+    if name == "numbers":
+        arrays = _arrays(rng, arrays)
+    if name == "facts":
+        facts = _forged(rng, facts)
     version = _one(rng, [*[layout] * 6, layout + 1, None, str(layout)])
 
     def make(path):
@@ -305,17 +320,20 @@ def a_passport(rng):
     drawn = list(dict.fromkeys(draw(rng) for draw in FAMILIES_OF_IDS.values()))
     ids = [one for one in drawn if rng.random() < 0.02 or not any(mark in one for mark in _BREAKS)][:n]
     ids += [f"text {at}" for at in range(n - len(ids))]
-    ids = [ids[0]] * n if rng.random() < 0.1 else ids
+    if rng.random() < 0.1:
+        ids = [ids[0]] * n
     X = rng.normal(size=(n, 6)).astype(np.float32)
     X[0] = 0 if rng.random() < 0.1 else X[0]
     raw = np.frombuffer("\n".join(ids).encode(), np.uint8)
-    tensors, header = {"vectors": X, "gram": X @ X.T, "ids": raw}, {"layout": 1, "card": {"model": ids[0]}}
+    tensors = {"vectors": X, "gram": X @ X.T, "ids": raw}
+    header = {"layout": 1, "card": {"model": ids[0]}}
     if (change := rng.random()) < 0.4:
         tensors = _arrays(rng, tensors)
     header |= {"dtype": "float32", "checksum": ""}
     for key, name in (("anchors_digest", "ids"), ("vectors_digest", "vectors")):
         header[key] = hashlib.sha256(tensors[name].tobytes() if name in tensors else b"").hexdigest()
-    header = _forged(rng, header) if change > 0.6 else header
+    if change > 0.6:
+        header = _forged(rng, header)
 
     def read(folder):
         found = Passport.load("passport.safetensors")

@@ -33,13 +33,17 @@ def lines(texts, encoding="utf-8"):
 
 
 def raw(header, body=b"", length=None):
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    if isinstance(header, bytes):
+        text = header
+    else:
+        text = json.dumps(header).encode()
     return struct.pack("<Q", len(text) if length is None else length) + text + body
 
 
 def packed(arrays, metadata=None, change=None, length=None):
     """A .safetensors file of these arrays; `change` replaces entries of its header."""
-    header, body = {} if metadata is None else {"__metadata__": metadata}, b""
+    header = {} if metadata is None else {"__metadata__": metadata}
+    body = b""
     for name, array in arrays.items():
         content = np.ascontiguousarray(array).tobytes()
         place = [len(body), len(body) + len(content)]
@@ -53,15 +57,24 @@ def truth(content):
         length = struct.unpack("<Q", content[:8])[0]
         header = json.loads(content[8 : 8 + length].decode())
         metadata = header.pop("__metadata__", None) or {}
-        body, arrays = content[8 + length :], {}
+        body = content[8 + length :]
+        arrays = {}
         for name, entry in header.items():
             start, stop = entry["data_offsets"]
             arrays[name] = np.frombuffer(body[start:stop], TYPES[entry["dtype"]]).reshape(entry["shape"])
         matrices = [name for name, array in arrays.items() if array.ndim == 2]
-        main = "vectors" if "vectors" in matrices else matrices[0] if len(matrices) == 1 else None
+        if "vectors" in matrices:
+            main = "vectors"
+        elif len(matrices) == 1:
+            main = matrices[0]
+        else:
+            main = None
         texts = {}
         for name in ("ids", "labels"):
-            text = arrays[name].tobytes().decode() if name in arrays else metadata.get(name)
+            if name in arrays:
+                text = arrays[name].tobytes().decode()
+            else:
+                text = metadata.get(name)
             if text is not None:
                 texts[name] = text.split("\n")
         counts = arrays.get("counts")
@@ -74,7 +87,9 @@ def truth(content):
 
 
 def cases():
-    read, arrays, body = space(FILE), {"vectors": TABLE}, TABLE.tobytes()
+    read = space(FILE)
+    arrays = {"vectors": TABLE}
+    body = TABLE.tobytes()
     full = arrays | {"ids": lines(IDS), "labels": lines(LABELS), "counts": np.array(COUNTS)}
     whole = packed(full)
     texts = {"ids": "\n".join(IDS), "labels": "\n".join(LABELS)}

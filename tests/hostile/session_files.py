@@ -27,7 +27,8 @@ def linked(name, query):
     """A link never keeps the app from opening: each setting is taken as it is, or stays as it was."""
 
     def read(folder):
-        usual, found = _query(Workspace()), _query(from_query(query, Workspace()))
+        usual = _query(Workspace())
+        found = _query(from_query(query, Workspace()))
         anchors = {"random,300,0"} | {usual["anchors"]}
         new = {one: value for one, value in found.items() if value not in {usual[one], *anchors}}
         return [one for one, value in new.items() if not _means(query.get(one), value)]

@@ -3,7 +3,9 @@
 from tests.hostile.cases import ODD_PLACES, TABLE, Case, encodings, hole, link, rows, space
 from tests.hostile.npy import npy
 
-FILE, IDS, LABELS = "words.npy", "words.ids.txt", "words.labels.txt"
+FILE = "words.npy"
+IDS = "words.ids.txt"
+LABELS = "words.labels.txt"
 NAMES = [f"naïve {row}" for row in range(12)]
 CLASSES = ["a", "", "水", "b"] * 3
 
@@ -21,7 +23,8 @@ def read_lines(content):
 
 
 def truth(ids, labels=None):
-    named, classes = read_lines(ids), None if labels is None else read_lines(labels)
+    named = read_lines(ids)
+    classes = None if labels is None else read_lines(labels)
     wrong = named is None or len(named) != 12 or len(set(named)) < 12 or not all(one.strip() for one in named)
     if wrong or (labels is not None and (classes is None or len(classes) != 12)):
         return None
@@ -34,11 +37,14 @@ def case(name, ids, labels=None, accept=False):
 
 
 def cases():
-    ids, labels, table = "\n".join(NAMES).encode(), "\n".join(CLASSES).encode(), {FILE: npy(TABLE)}
+    ids = "\n".join(NAMES).encode()
+    labels = "\n".join(CLASSES).encode()
+    table = {FILE: npy(TABLE)}
     yield case("control: ids", ids, accept=True)
     yield case("control: ids and labels", ids + b"\n", labels + b"\n", accept=True)
     for beside, right in ((IDS, ids), (LABELS, labels)):
-        text, what = right.decode(), beside.split(".")[1]
+        text = right.decode()
+        what = beside.split(".")[1]
         for name, content in {
             **encodings(right),
             "UTF-16 without its mark": text.encode("utf-16-le"),

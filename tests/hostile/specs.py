@@ -31,7 +31,9 @@ def case(name, kind, given, accept=False):
     def read(folder):
         return differences(given, json.loads(json.dumps(reader(kind)(given))))
 
-    keys = tuple(map(str, given)) if isinstance(given, dict) else ()
+    keys = ()
+    if isinstance(given, dict):
+        keys = tuple(map(str, given))
     names = (kind, "settings", "source", "options", *keys)
     return Case(f"{kind}: {name}", read, {}, [], accept=accept, names=names, remedy=False)
 

@@ -42,7 +42,9 @@ class _Storage(tuple):
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value):
-        return tuple(value) if isinstance(value, _Storage) else None
+        if isinstance(value, _Storage):
+            return tuple(value)
+        return None
 
 
 def zipped(content, method=zipfile.ZIP_STORED, **more):
@@ -69,8 +71,11 @@ def by_torch(value):
 def cases():
     import torch
 
-    read, everything, tensor = space(FILE), rows(TABLE, IDS, LABELS), torch.tensor(TABLE)
-    whole, itself = by_torch({"vectors": tensor, "ids": IDS, "labels": LABELS}), {}
+    read = space(FILE)
+    everything = rows(TABLE, IDS, LABELS)
+    tensor = torch.tensor(TABLE)
+    whole = by_torch({"vectors": tensor, "ids": IDS, "labels": LABELS})
+    itself = {}
     itself["vectors"] = itself
     right = {
         "a dict": (whole, everything),
@@ -80,7 +85,8 @@ def cases():
     yield from controls(read, FILE, right)
     limited = rows(TABLE[:5], IDS[:5], LABELS[:5])
     yield from controls(space(FILE, limit=5), FILE, {"limit": (whole, limited)})
-    harmful, deflated = pickle.dumps(Calls(os.system, "touch executed"), 2), zipfile.ZIP_DEFLATED
+    harmful = pickle.dumps(Calls(os.system, "touch executed"), 2)
+    deflated = zipfile.ZIP_DEFLATED
     contents = {
         "more rows than numbers": zipped(_Tensor(shape=(13, 4))),
         "rows beyond 64 bits": zipped(_Tensor(shape=(2**62 + 3, 4))),

@@ -24,10 +24,13 @@ def truth(content):
     header = re.match(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n", content)
     if not header:
         return None
-    n, d, at = int(header[1]), int(header[2]), header.end()
+    n = int(header[1])
+    d = int(header[2])
+    at = header.end()
     if n > 1000 or d > 1000:
         return None
-    words, vectors = [], []
+    words = []
+    vectors = []
     try:
         for _ in range(n):
             space_at = content.index(b" ", at)
@@ -36,11 +39,15 @@ def truth(content):
             at = space_at + 1 + 4 * d
     except (ValueError, struct.error):
         return None
-    return None if content[at:].strip() else good(rows(vectors, words))
+    if content[at:].strip():
+        return None
+    return good(rows(vectors, words))
 
 
 def cases():
-    read, right, packed = space(FILE), rows(TABLE, WORDS), gzip.compress(binary(), mtime=0)
+    read = space(FILE)
+    right = rows(TABLE, WORDS)
+    packed = gzip.compress(binary(), mtime=0)
     yield from controls(read, FILE, {"usual": (binary(), right), "no line ends": (binary(end=b""), right)})
     yield from controls(space("w.bin.gz"), "w.bin.gz", {"gzipped": (packed, right)})
     yield from controls(space("w.gz"), "w.gz", {"only .gz": (packed, right)})
@@ -59,7 +66,8 @@ def cases():
     contents = {name: binary(header=header) for name, header in headers.items()}
     contents["fastText's magic number"] = b"\xba\x16\x4f\x2f\x0c\0\0\0" + binary(header="")
     yield from each(read, FILE, contents, truth, "header: ")
-    spoilt, long = TABLE.copy(), ["x" * 10**6, *WORDS[1:]]
+    spoilt = TABLE.copy()
+    long = ["x" * 10**6, *WORDS[1:]]
     spoilt[3, 1] = np.nan
     latin = binary().replace("naïve".encode(), "naïve".encode("latin-1"))
     contents = {

@@ -28,7 +28,10 @@ def truth(content):
         cells = [re.split(r"[ \t]+", line.strip(" \t\r")) for line in lines]
         header = re.fullmatch(r"\d+[ \t]+\d+[ \t]*\r?", lines[0])
         body = cells[1:] if header else cells
-        d = int(cells[0][1]) if header else len(cells[0]) - 1
+        if header:
+            d = int(cells[0][1])
+        else:
+            d = len(cells[0]) - 1
         first = 1 if header else 0
         body = [_joined(line, lines[first + at], d) if header or at else line for at, line in enumerate(body)]
         if (header and int(cells[0][0]) != len(body)) or any(len(line) != d + 1 for line in body):
@@ -68,7 +71,8 @@ def cases():
     }
     contents = {name: text([header, *PLAIN]) for name, header in headers.items()}
     yield from each(read, FILE, contents, truth, "header: ")
-    phrases, headed = text(HEADED).replace(b"\nthe", b"\nNew York"), text(HEADED)
+    phrases = text(HEADED).replace(b"\nthe", b"\nNew York")
+    headed = text(HEADED)
     contents = {
         "a word with a blank in it": (phrases, rows(VALUES, ["New York", *WORDS[1:]])),
         "one line of 60 MB": b"the" + b" 0.123456" * 6_700_000,
@@ -97,7 +101,8 @@ def cases():
 
 
 def _usual(read, label, lines):
-    content, right = text(lines), rows(VALUES, WORDS)
+    content = text(lines)
+    right = rows(VALUES, WORDS)
     forms = {
         "usual": content,
         "CR LF": text(lines, "\r\n"),

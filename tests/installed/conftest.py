@@ -10,7 +10,8 @@ from tests.installed.wheel_environment import run
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
-    folder, root = tmp_path_factory.mktemp("wheel"), Path(__file__).parents[2]
+    folder = tmp_path_factory.mktemp("wheel")
+    root = Path(__file__).parents[2]
     run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, root, folder=folder)
     (path,) = folder.glob("*.whl")
     return path

@@ -131,7 +131,8 @@ def test_python_and_the_panes_share_selection_and_anchors(lab, page):
     assert 1000 < len(surely) < 19_000
 
     zoom(page, 2, clicks=2)
-    zoomed, before = views(page), [pixels(page, pane) for pane in range(4)]
+    zoomed = views(page)
+    before = [pixels(page, pane) for pane in range(4)]
     run_cells(page, "set")
     page.wait_for_selector(f"{ROOT}[data-anchors='44'][data-selected='{shown}']")
     page.wait_for_function(

@@ -47,7 +47,8 @@ def test_a_wheel_brings_one_package_its_data_and_its_app(wheel):
 def test_the_readme_works_with_the_dependencies_alone(wheel, files, tmp_path_factory):
     environment = installed(wheel, tmp_path_factory.mktemp("environment"))
     assert "torch" not in {path.name for path in environment.glob("lib/python*/site-packages/*")}
-    python, relscope = environment / "bin" / "python", environment / "bin" / "relscope"
+    python = environment / "bin" / "python"
+    relscope = environment / "bin" / "relscope"
     text = (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8")
     of_files, of_tables = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     told = run(python, "-c", of_files, folder=files)

@@ -19,13 +19,15 @@ NAMES = ("rtd lite", "imd", "gromov-wasserstein")
 def by_rtd_lite(X, Y):
     """The sum of all bars, by SciPy's spanning trees: (T(A) + T(B)) / 2 − T(min(A, B)), from 1 and over its most."""
     A, B = (spatial.distance.squareform(spatial.distance.pdist(Z.astype(np.float64))) for Z in (X, Y))
-    A, B = A / np.quantile(A, 0.9), B / np.quantile(B, 0.9)
+    A = A / np.quantile(A, 0.9)
+    B = B / np.quantile(B, 0.9)
     a, b, both = (csgraph.minimum_spanning_tree(Z).sum() for Z in (A, B, np.minimum(A, B)))
     return 1 - ((a - both) + (b - both)) / (a + b)
 
 
 def by_imd(X, Y, k=5):
-    times, traces = np.logspace(-1, 1, 256), []
+    times = np.logspace(-1, 1, 256)
+    traces = []
     for Z in (X, Y):
         graph = kneighbors_graph(Z.astype(np.float64), k).toarray()
         laplacian = csgraph.laplacian(np.maximum(graph, graph.T), normed=True)
@@ -38,7 +40,8 @@ def by_gromov_wasserstein(X, Y):
     """The sum itself, over the coupling that POT finds from the better start."""
     A, B = (spatial.distance.squareform(spatial.distance.pdist(Z.astype(np.float64))) for Z in (X, Y))
     A, B, n = A / np.sqrt((A**2).mean()), B / np.sqrt((B**2).mean()), len(A)
-    even, sums = np.full(n, 1 / n), []
+    even = np.full(n, 1 / n)
+    sums = []
     for start in (np.eye(n) / n, np.outer(even, even)):
         plan = ot.gromov_wasserstein(A, B, even, even, G0=start, symmetric=True)
         sums.append(np.einsum("ijkl,ik,jl->", (A[:, :, None, None] - B) ** 2, plan, plan, optimize=True))
@@ -64,7 +67,8 @@ def test_each_is_its_formula(name, wider):
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_unchanged_by_what_it_says_and_by_nothing_else(name, change):
-    (X, Y), measure = related(n=60), METRICS[name].load()
+    (X, Y) = related(n=60)
+    measure = METRICS[name].load()
     before, now = (float(measure.function(one, Y)) for one in (X, changed(X, change)))
     assert (abs(now - before) < 1e-5) == (change in measure.unchanged_by)
 

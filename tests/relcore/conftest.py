@@ -21,7 +21,8 @@ def make_space():
 @pytest.fixture
 def turned_pair(rng):
     """300 rows of five classes in 8 dimensions; the second space has them turned into 10, with noise."""
-    n, d = 300, 8
+    n = 300
+    d = 8
     labels = np.array([f"c{row % 5}" for row in range(n)])
     X = rng.normal(size=(n, d)) + 4 * np.eye(5, d)[np.arange(n) % 5] + 1
     turn = np.linalg.qr(rng.normal(size=(d + 2, d + 2)))[0][:d]

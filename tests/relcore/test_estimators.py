@@ -155,7 +155,8 @@ def test_columns_in_another_order_are_refused(make, tables):
 def test_set_output_gives_table_with_rows_names(make, tables):
     X, Y = tables
     estimator = make().fit(X, Y)
-    array, names = estimator.transform(X), estimator.get_feature_names_out()
+    array = estimator.transform(X)
+    names = estimator.get_feature_names_out()
     table = clone(estimator.set_output(transform="pandas")).fit(X, Y).transform(X)
     assert table.index.equals(X.index)
     assert table.columns.tolist() == names.tolist()

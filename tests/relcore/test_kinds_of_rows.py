@@ -20,7 +20,8 @@ from relcore.migrate.adapters import RidgeAdapter
 from relcore.represent.translation import Affine, LeastSquares
 from relcore.stitch.stitching import StitchSpec
 
-N, D = 40, 4
+N = 40
+D = 4
 IDS = [f"w{row}" for row in range(N)]
 
 
@@ -155,7 +156,9 @@ def pair():
 
 
 def values(result):
-    return float(result) if isinstance(result, float) else np.asarray(result)
+    if isinstance(result, float):
+        return float(result)
+    return np.asarray(result)
 
 
 def test_every_public_name_that_takes_rows_is_called():

@@ -102,7 +102,8 @@ def unnamed() -> list[str]:
 
 def untyped(process: subprocess.Popen[str]) -> list[str]:
     """Parts of the public names that have no type, with what pyright says of them."""
-    names, symbols = public(), json.loads(answer(process))["typeCompleteness"]["symbols"]
+    names = public()
+    symbols = json.loads(answer(process))["typeCompleteness"]["symbols"]
     of_names = [one for one in symbols if any(f"{one['name']}.".startswith(f"{name}.") for name in names)]
     assert {one["name"] for one in of_names} & names, "the report has no public name"
     return [

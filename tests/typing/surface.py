@@ -25,7 +25,8 @@ from relcore.scores.score import ChanceLevel
 from relcore.spaces.space import Match
 from relcore.stitch.stitching import StitchResult
 
-X, rows = np.zeros((40, 3), np.float32), [[1.0, 2.0], [3.0, 4.0]]
+X = np.zeros((40, 3), np.float32)
+rows = [[1.0, 2.0], [3.0, 4.0]]
 space = assert_type(rc.load_space("first.npy", limit=40), rc.LatentSpace)
 assert_type(rc.load_words(Path("second.vec")), rc.LatentSpace)
 assert_type(rc.LatentSpace(X, ["a"], labels=["b"]).labels, np.ndarray | None)

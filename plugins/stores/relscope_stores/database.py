@@ -29,7 +29,10 @@ class Database(VectorIndex):
                 index.connect()
                 facts = index.facts()
             if facts is None or min(facts) < 1:
-                got = "none of this name" if facts is None else "an empty one"
+                if facts is None:
+                    got = "none of this name"
+                else:
+                    got = "an empty one"
                 raise SpaceError(f"{place.text}: expected a collection with rows, got {got}; check its name")
         except BaseException:
             index.close()

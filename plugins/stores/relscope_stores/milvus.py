@@ -56,7 +56,9 @@ class MilvusIndex(Database):
         index = self._client.prepare_index_params()
         index.add_index("vector", index_type="AUTOINDEX", metric_type="COSINE")
         self._client.create_collection(self.name, schema=schema, index_params=index)
-        self._id, self._vector, self._number = "id", "vector", False
+        self._id = "id"
+        self._vector = "vector"
+        self._number = False
 
     def rows(self, size: int, start: int) -> Iterator[StoredRows]:
         pages = self._client.query_iterator(
@@ -77,7 +79,10 @@ class MilvusIndex(Database):
 
     def put(self, block: StoredRows) -> None:
         payload = block.payload or ({},) * len(block.ids)
-        keys = map(int, block.ids) if self._number else block.ids
+        if self._number:
+            keys = map(int, block.ids)
+        else:
+            keys = block.ids
         rows = zip(keys, block.vectors, payload, strict=True)
         items = [{**kept, self._id: key, self._vector: vector} for key, vector, kept in rows]
         for first in range(0, len(items), 1000):  # a server takes 64 MB at once

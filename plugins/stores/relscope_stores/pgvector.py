@@ -32,7 +32,9 @@ class PgvectorIndex(Database):
     def connect(self) -> None:
         import psycopg
 
-        where = {"host": str(self.place.path.absolute())} if not self.place.address else {}
+        where = {}
+        if not self.place.address:
+            where = {"host": str(self.place.path.absolute())}
         self._connection = psycopg.connect(self.place.address, connect_timeout=20, **where)
 
     def close(self) -> None:
@@ -42,14 +44,16 @@ class PgvectorIndex(Database):
     def facts(self) -> tuple[int, int] | None:
         from psycopg.sql import SQL, Identifier
 
-        base, self._table = self._connection, Identifier(*self.name.split("."))
+        base = self._connection
+        self._table = Identifier(*self.name.split("."))
         columns = base.execute(_COLUMNS, [self._table.as_string(base)]).fetchall()
         if not columns:
             return None
         vectors = [name for name, kind, *_ in columns if kind == "vector"]
         keys = [name for name, *_, primary in columns if primary] or ["id"]
         if (self.column or len(vectors) == 1) and self.column in ("", *vectors) and len(keys) == 1:
-            self._vector, self._id = self.column or vectors[0], keys[0]
+            self._vector = self.column or vectors[0]
+            self._id = keys[0]
         else:
             raise SpaceError(
                 f"{self.place.text}: expected one column of vectors and a key of one column, got"
@@ -79,9 +83,10 @@ class PgvectorIndex(Database):
         from psycopg.sql import SQL, Identifier
 
         names = SQL(", ").join(SQL("t.{}").format(Identifier(name)) for name in self._others)
-        payload = (
-            SQL("(SELECT to_jsonb(r) FROM (SELECT {}) r)").format(names) if self._others else SQL("NULL")
-        )
+        if self._others:
+            payload = SQL("(SELECT to_jsonb(r) FROM (SELECT {}) r)").format(names)
+        else:
+            payload = SQL("NULL")
         if self._others == {"payload": "jsonb"}:  # as `create` makes it
             payload = SQL("t.payload")
         query = SQL(
@@ -131,7 +136,8 @@ class PgvectorIndex(Database):
             query = SQL("INSERT INTO {} ({}) SELECT {} FROM relscope_rows ON CONFLICT ({}) DO UPDATE SET {}")
             names = [Identifier(name) for name in names]
             new = SQL(", ").join(SQL("{0} = EXCLUDED.{0}").format(name) for name in names[1:])
-            listed, values = SQL(", ").join(names), SQL(", ").join(values)
+            listed = SQL(", ").join(names)
+            values = SQL(", ").join(values)
             self._connection.execute(query.format(self._table, listed, values, names[0], new))
 
     def finish(self) -> None:

@@ -57,7 +57,8 @@ class QdrantIndex(Database):
         if not self._client.collection_exists(self.name):
             return None
         vectors = self._client.get_collection(self.name).config.params.vectors
-        vectors = vectors if isinstance(vectors, dict) else {"": vectors}
+        if not isinstance(vectors, dict):
+            vectors = {"": vectors}
         self._vector = self.column or next(iter(vectors), "")
         if self._vector not in vectors or (len(vectors) > 1 and not self.column):
             raise SpaceError(
@@ -78,7 +79,8 @@ class QdrantIndex(Database):
         return [self._vector] if self._vector else True
 
     def rows(self, size: int, start: int) -> Iterator[StoredRows]:
-        row, offset = 0, None
+        row = 0
+        offset = None
         while row == 0 or offset is not None:
             skips = row < start  # without vectors, since a scroll has no number of rows to begin at
             most = min(start - row if skips else size, _AT_ONCE * (16 if skips else 1))
@@ -119,7 +121,9 @@ class QdrantIndex(Database):
                         " it"
                     )
                 kept = {**kept, _ID: item}
-            named = {self._vector: vector} if self._vector else vector
+            named = vector
+            if self._vector:
+                named = {self._vector: vector}
             points.append(models.PointStruct(id=key, vector=named, payload=kept))
         for first in range(0, len(points), _AT_ONCE):
             self._client.upsert(self.name, points[first : first + _AT_ONCE], wait=True)
@@ -138,4 +142,6 @@ def _key_of(text: str) -> int | str:
 def _id_of(key: int | str, payload: dict[str, Any]) -> str:
     """The text in the payload if this is its point, else the point's own id: any program may use the name."""
     text = payload.get(_ID)
-    return payload.pop(_ID) if isinstance(text, str) and _key_of(text) == str(key) else str(key)
+    if isinstance(text, str) and _key_of(text) == str(key):
+        return payload.pop(_ID)
+    return str(key)

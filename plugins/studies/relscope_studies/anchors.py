@@ -108,14 +108,16 @@ class AnchorChoice(Study):
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         if options["data"] != "words":
             return grid(options, "data n_anchors", choice=_OF_LABELLED)
-        runs, anchors = grid(options, "data n_anchors spaces", choice=_OF_WORDS), list(options["anchors"])
+        runs = grid(options, "data n_anchors spaces", choice=_OF_WORDS)
+        anchors = list(options["anchors"])
         picked = {"n_anchors": len(anchors), "choice": "picked", "anchors": anchors, "random_state": 0}
         return runs + [{**runs[0], **picked}] * bool(anchors)
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         if settings["data"] == "words":
             return self._words(settings, store)
-        spaces, state = labelled_spaces(settings["data"], store, report), settings["random_state"]
+        spaces = labelled_spaces(settings["data"], store, report)
+        state = settings["random_state"]
         spec = StitchSpec(
             ("absolute", "relative", "whitened"),
             random_states=(state,),
@@ -147,16 +149,24 @@ class AnchorChoice(Study):
             rows = f"{anchors}, k = 10, {_QUERIES:,} of {count_of(table, 'rows as queries', 'rows')}"
             titles = ("anchors", "score")
             return {"scores": points_chart(table, "choice", CHOICES, _WORD_MEASURES, titles, rows)}
-        rows, titles = f"{anchors}, 4 encoders, 12 pairs", ("anchors", "accuracy")
+        rows = f"{anchors}, 4 encoders, 12 pairs"
+        titles = ("anchors", "accuracy")
         return {"accuracy": points_chart(table, "choice", CHOICES, MEASURES, titles, rows, BASELINES)}
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        measures = _WORD_MEASURES if options["data"] == "words" else MEASURES
+        measures = MEASURES
+        if options["data"] == "words":
+            measures = _WORD_MEASURES
         return findings_table(findings_over(table, "choice", measures, CHOICES))
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         is_words = options["data"] == "words"
-        column, name = ("mrr", "MRR") if is_words else ("relative, stitched", "stitched accuracy")
+        if is_words:
+            column = "mrr"
+            name = "MRR"
+        else:
+            column = "relative, stitched"
+            name = "stitched accuracy"
         changes = gains(table[table.choice != "picked"], "choice", "random", column)
         if not changes:
             return ""
@@ -190,7 +200,10 @@ def chosen_anchors(space: LatentSpace, n_anchors: int, choice: str, random_state
     if choice == "one-class":
         return space.ids[_one_class(space, alive, n_anchors, rng)].tolist()
     if choice == "rare":
-        order = alive if space.counts is None else alive[np.argsort(-space.counts[alive], kind="stable")]
+        if space.counts is None:
+            order = alive
+        else:
+            order = alive[np.argsort(-space.counts[alive], kind="stable")]
         candidates = order[-max(n_anchors, len(order) // 10) :]
     else:
         away = lengths(space.vectors[alive], mean_row(space.vectors))
@@ -219,7 +232,9 @@ _STATES = states("other anchors")
 _CHANGES = ("drop", "add")
 _N_CHANGED = 10
 _N_CANDIDATES = 100
-_FEWEST_ROWS, _MOST_ROWS = 20, 4000  # of each half
+# of each half
+_FEWEST_ROWS = 20
+_MOST_ROWS = 4000
 _ROUNDING = 1e-12  # of CKA, from its sums: less is no gain
 
 
@@ -327,7 +342,9 @@ def _candidates(pair: Match, rows: np.ndarray) -> np.ndarray:
     free = np.setdiff1d(np.arange(len(pair)), rows)
     others = pair.source.take(free)
     number = min(_N_CANDIDATES, len(free) // 3)
-    return free[others.rows(select_anchors(others, number, "farthest-point"))] if number else free[:0]
+    if number:
+        return free[others.rows(select_anchors(others, number, "farthest-point"))]
+    return free[:0]
 
 
 def halves(ids: np.ndarray, columns: np.ndarray) -> Split:
@@ -377,7 +394,8 @@ class Products:
         """
         sums = []
         for M in (self.cross, self.source, self.target):
-            total, own = M[np.ix_(columns, columns)].sum(), M.diagonal()
+            total = M[np.ix_(columns, columns)].sum()
+            own = M.diagonal()
             strip = M[:, columns].sum(axis=1) + M[columns].sum(axis=0)
             sums.append(np.where(columns, total - strip + own, total + strip + own))
         cross, source, target = sums
@@ -390,8 +408,11 @@ class Products:
 
         Fewer where nothing raises it or two columns would be left.
         """
-        columns, allowed = columns.copy(), allowed.copy()
-        steps, values, now = [], [], self.cka(columns)
+        columns = columns.copy()
+        allowed = allowed.copy()
+        steps = []
+        values = []
+        now = self.cka(columns)
         while len(steps) < n and allowed.any() and (columns.sum() > 2 or not columns[allowed].any()):
             after = np.where(allowed, self.cka_changed(columns), -np.inf)
             best = int(np.nanargmax(after))
@@ -406,7 +427,9 @@ class Products:
 def cosine_without(R: np.ndarray, S: np.ndarray) -> tuple[float, np.ndarray]:
     """Mean cosine of paired rows (n, m), and the same without each column, (m,)."""
     R, S = (np.asarray(Z, dtype=np.float64) for Z in (R, S))
-    both, first, second = np.vecdot(R, S)[:, None], np.vecdot(R, R)[:, None], np.vecdot(S, S)[:, None]
+    both = np.vecdot(R, S)[:, None]
+    first = np.vecdot(R, R)[:, None]
+    second = np.vecdot(S, S)[:, None]
     left = np.maximum((first - R * R) * (second - S * S), 0)
     without = np.divide(both - R * S, np.sqrt(left), out=np.zeros_like(R), where=left > 0)
     whole = np.divide(both, np.sqrt(first * second), out=np.zeros_like(both), where=first * second > 0)
@@ -433,8 +456,13 @@ _WHERE = {
     "words": "words, {wrong:.0%} wrong pairs",
     "sentences": "sentences",
 }
-CONDITIONS, NOISES, RATIOS = (1, 3, 10), (0.0, 0.3, 1.0), (0.5, 1.0, 2.5, 10.0)
-_N, _D, _GROUPS, _WRONG = 1500, 40, 20, 0.3
+CONDITIONS = (1, 3, 10)
+NOISES = (0.0, 0.3, 1.0)
+RATIOS = (0.5, 1.0, 2.5, 10.0)
+_N = 1500
+_D = 40
+_GROUPS = 20
+_WRONG = 0.3
 
 
 class MethodMap(Study):
@@ -460,20 +488,29 @@ class MethodMap(Study):
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         runs = []
         for data in options["data"]:
-            varied = {"condition": CONDITIONS, "noise": NOISES} if data == "mixture" else {}
-            varied |= {"wrong": (0.0, _WRONG)} if data == "words" else {}
-            ratios = RATIOS if data == "mixture" else RATIOS[:3]  # sentences are too few for more
+            varied = {}
+            if data == "mixture":
+                varied = {"condition": CONDITIONS, "noise": NOISES}
+            if data == "words":
+                varied |= {"wrong": (0.0, _WRONG)}
+            # sentences are too few for more
+            if data == "mixture":
+                ratios = RATIOS
+            else:
+                ratios = RATIOS[:3]
             runs += grid({**options, "data": data}, "data", **varied, ratio=ratios)
         return runs
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
-        data, state = settings["data"], settings["random_state"]
+        data = settings["data"]
+        state = settings["random_state"]
         if data == "mixture":
             pair = mixture_pair(settings["condition"], settings["noise"], state)
             ids = [f"r{row}" for row in range(_N)]
         else:
             spaces = studied_spaces(data, store, report)
-            pair, ids = (spaces[0].vectors, spaces[-1].vectors), spaces[0].ids
+            pair = (spaces[0].vectors, spaces[-1].vectors)
+            ids = spaces[0].ids
         n_anchors = round(settings["ratio"] * pair[0].shape[1])
         split = anchored_split(ids, n_anchors, most_rows=_ROWS, random_state=state)
         values = scores_of(pair, split, settings.get("wrong", 0.0))
@@ -485,7 +522,8 @@ class MethodMap(Study):
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
         cells = _cells(table)
-        rows, ratios = list(dict.fromkeys(row for row, _ in cells)), sorted({ratio for _, ratio in cells})
+        rows = list(dict.fromkeys(row for row, _ in cells))
+        ratios = sorted({ratio for _, ratio in cells})
         means = {cell: part[[*METHODS]].mean() for cell, part in cells.items()}
         best = {cell: _best(part) for cell, part in cells.items()}
         panels = [
@@ -510,7 +548,8 @@ class MethodMap(Study):
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         rows = []
         for (row, ratio), part in _cells(table).items():
-            where, names = f"{row}, {ratio:g} anchors per dimension", METHODS | LEARNED
+            where = f"{row}, {ratio:g} anchors per dimension"
+            names = METHODS | LEARNED
             best, lead = _best(part)
             rows += [
                 finding(f"{where}: {names[name]}", mean_score(part[name]))
@@ -563,14 +602,16 @@ def scores_of(pair: Sequence[np.ndarray], split: Split, wrong: float = 0.0) -> d
     values = {name: mrr_of(*_relative(name, sides)) for name in (*_FORMS, "product")}
     for name, kind in (("rotation", Procrustes), ("linear", Affine)):
         (_, source, test), (rows, target, truth) = sides
-        moved, middle = kind().fit(source, target).transform(test), mean_row(rows)
+        moved = kind().fit(source, target).transform(test)
+        middle = mean_row(rows)
         values[name] = mrr_of(moved - middle, truth - middle)
     return values
 
 
 def learned_scores(pair: Sequence[np.ndarray], split: Split) -> dict[str, Any]:
     """MRR through as many anchors, mixtures of all training pairs that are learned on the source."""
-    known, rng = split.known, np.random.default_rng(split.random_state)
+    known = split.known
+    rng = np.random.default_rng(split.random_state)
     rows = unit_rows(pair[0][known], mean_row(pair[0][known]))
     weights = mixtures(rows, len(split.anchors), rng)
     sides = [(X[known], weights @ X[known], X[split.test]) for X in pair]
@@ -616,14 +657,18 @@ def whitened_product(X: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> np
     384 dimensions, with 300 anchors, its MRR is .464, that of the cosine .652, whitened .722; on 3,000 words
     in 100 dimensions .995, .979 and .997.
     """
-    mean, drawn = mean_row(X), X[clustered_rows(len(X), len(anchors))].astype(np.float64)
+    mean = mean_row(X)
+    drawn = X[clustered_rows(len(X), len(anchors))].astype(np.float64)
     drawn -= drawn.mean(axis=0)
     variances, axes = np.linalg.eigh(drawn.T @ drawn / len(drawn))
     axes = axes[:, kept := variances > 1e-6 * variances[-1]] / np.sqrt(variances[kept])
     return (centred(rows, mean) @ (axes @ (centred(anchors, mean) @ axes).T)).astype(np.float32)
 
 
-_STEPS, _RATE, _SHARPNESS, _DIVERSITY = 100, 0.1, 20.0, 0.05
+_STEPS = 100
+_RATE = 0.1
+_SHARPNESS = 20.0
+_DIVERSITY = 0.05
 
 
 def mixtures(X: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
@@ -636,15 +681,18 @@ def mixtures(X: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndar
     100 such anchors, .971 with random ones and .963 with k-means; of sentences (TF-IDF, MiniLM) with 300
     anchors .662, .652 and .709 (mean of five states).
     """
-    logits, n = rng.normal(size=(n_anchors, len(X))).astype(np.float32), len(X)
-    first, second = np.zeros_like(logits), np.zeros_like(logits)
+    logits = rng.normal(size=(n_anchors, len(X))).astype(np.float32)
+    n = len(X)
+    first = np.zeros_like(logits)
+    second = np.zeros_like(logits)
     for step in range(1, _STEPS + 1):
         weights = _softmax(logits)
         A = weights @ X
         lengths = np.vecdot(A, A)
         nearest = np.argmin(lengths - 2 * X @ A.T, axis=1)
         away = A[nearest] - X
-        pull, others = np.zeros_like(A), A @ A.T
+        pull = np.zeros_like(A)
+        others = A @ A.T
         np.add.at(pull, nearest, unit_rows(away) / n)
         apart = np.sqrt(np.maximum(lengths[:, None] + lengths - 2 * others, 1e-12))
         np.fill_diagonal(apart, np.inf)

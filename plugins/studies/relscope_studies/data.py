@@ -83,7 +83,12 @@ def studied_split(
     data: str, space: LatentSpace, n_anchors: int, random_state: int, most_rows: int | None = None
 ) -> Split:
     """Split rows into anchors, training and test rows; no network was trained on the test rows of digits."""
-    test_ids, labels = (test_ids_of(data, space), space.labels) if data in LABELLED else ((), None)
+    if data in LABELLED:
+        test_ids = test_ids_of(data, space)
+        labels = space.labels
+    else:
+        test_ids = ()
+        labels = None
     return anchored_split(space.ids, n_anchors, test_ids, labels, most_rows, random_state)
 
 
@@ -102,7 +107,9 @@ def anchored_split(
     anchors.
     """
     split = Split.draw(ids, test_ids=test_ids, labels=labels, random_state=random_state)
-    ids, train, test = split.ids, split.train, split.test
+    ids = split.ids
+    train = split.train
+    test = split.test
     if most_rows is not None and most_rows < len(ids):
         kept = np.argsort(row_keys(ids, "rows", random_state))[:most_rows]
         train, test = (part[np.isin(part, kept)] for part in (train, test))

@@ -30,7 +30,9 @@ from relcore.studies.study import (
 )
 from relscope_studies.data import lines_by
 
-ROWS, TESTED = 1500, 500  # of either side, with other texts; unseen rows among which one is guessed
+# of either side, with other texts; unseen rows among which one is guessed
+ROWS = 1500
+TESTED = 500
 PAIRS = (0, 5, 15, 30, 100)
 Defence = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
@@ -93,7 +95,8 @@ def exposed(
     stored = unit_rows(DEFENCES[defence](unit_rows(mine), rng))
     known = np.r_[own, leaked], np.r_[other, leaked]
     means = mean_row(stored[known[0]]), mean_row(theirs[known[1]])
-    first, second = unit_rows(stored[known[0]], means[0]), unit_rows(theirs[known[1]], means[1])
+    first = unit_rows(stored[known[0]], means[0])
+    second = unit_rows(theirs[known[1]], means[1])
     pairs = np.stack([np.arange(ROWS, ROWS + n_pairs)] * 2)
     if n_pairs:
         mapping = map_from_pairs(first, second, pairs, random_state)
@@ -116,7 +119,8 @@ def _kept(before: np.ndarray, after: np.ndarray, k: int = 10) -> float:
 
 
 NAMES = {name: name for name in DEFENCES}
-ROTATED, LEAKED = "secret rotation", 30
+ROTATED = "secret rotation"
+LEAKED = 30
 
 
 class Exposure(Study):
@@ -144,7 +148,8 @@ class Exposure(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        pairs, defences = options["pairs"], [one for one in options["defences"] if one != ROTATED]
+        pairs = options["pairs"]
+        defences = [one for one in options["defences"] if one != ROTATED]
         rotated = grid(options, "", defence=(ROTATED,), pairs=pairs)
         return rotated + grid(options, "", defence=defences, pairs=(LEAKED,))
 
@@ -159,7 +164,8 @@ class Exposure(Study):
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         note = f"500 unseen words, {ROWS:,} rows of each side"
-        rotated, others = table[table.defence == ROTATED], table[table.pairs == LEAKED]
+        rotated = table[table.defence == ROTATED]
+        others = table[table.pairs == LEAKED]
         found = {}
         if len(rotated):
             lines = lines_by(rotated.sort_values("pairs"), "pairs", "top1", "defence", NAMES)

@@ -61,8 +61,11 @@ def load_graph(name: str, folder: Path | None = None) -> Graph:
     """
     import torch
 
-    data, files = folder or access.data_folder(), [f"ind.{name.lower()}.{part}" for part in PARTS]
-    places = [data / "planetoid" / name / "raw", data / name / "raw"] if data else []
+    data = folder or access.data_folder()
+    files = [f"ind.{name.lower()}.{part}" for part in PARTS]
+    places = []
+    if data:
+        places = [data / "planetoid" / name / "raw", data / name / "raw"]
     raw = next((place for place in places if all((place / file).is_file() for file in files)), None)
     if raw is None:
         looked = data or "no folder (RELSCOPE_DATA is not set)"
@@ -80,21 +83,25 @@ def read_graph(_: Path, paths: list[str]) -> dict[str, np.ndarray]:
     """The nodes' features `x` (n, d) float32, classes `y` (n,), `edge_index` (2, m) and the public masks
     (n,), as in PyTorch Geometric's Planetoid."""
     tx, allx, y, ty, ally = map(_matrix, paths[:5])
-    edges, test = _unpickled(paths[5]), np.loadtxt(paths[6], np.int64, ndmin=1)
-    first, n = len(allx), int(test.max()) + 1
+    edges = _unpickled(paths[5])
+    test = np.loadtxt(paths[6], np.int64, ndmin=1)
+    first = len(allx)
+    n = int(test.max()) + 1
     if not first == len(ally) == test.min() > n - test.min() or len({*test.tolist()}) != len(tx):
         raise ValueError(f"{len(tx):,} nodes to test, of the numbers {test.min():,} to {test.max():,}")
 
     def joined(known: np.ndarray, tested: np.ndarray) -> np.ndarray:
         whole = np.zeros((n, known.shape[1]), np.float32)  # some nodes have no features
-        whole[:first], whole[test] = known, tested
+        whole[:first] = known
+        whole[test] = tested
         return whole
 
     pairs = [(node, other) for node, others in edges.items() for other in others if node != other]
     ends = np.array(pairs, np.int64).reshape(-1, 2)
     if ends.min(initial=0) < 0 or ends.max(initial=0) >= n:
         raise ValueError(f"an edge to a node beyond {n:,}")
-    codes, numbers = np.unique(ends @ [1, n]), np.arange(n)
+    codes = np.unique(ends @ [1, n])
+    numbers = np.arange(n)
     return {
         "x": joined(allx, tx),
         "edge_index": np.stack([codes % n, codes // n]),

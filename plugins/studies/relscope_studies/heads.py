@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -84,16 +84,21 @@ class PicturesAndWords(Study):
         Option("exponent", "Exponent", (1, 2, 4, 8), 8, help="ASIF uses 8."),
         states("the pictures with captions", 5),
     )
-    by, measures = "n_pairs", {"accuracy": "accuracy by sentences"}
+    by = "n_pairs"
+    measures: ClassVar = {"accuracy": "accuracy by sentences"}
 
-    shared, varied = "encoder keep exponent", {"n_pairs": _PICTURES}
+    shared = "encoder keep exponent"
+    varied: ClassVar = {"n_pairs": _PICTURES}
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         (images,) = encode(dataset_of("digits"), _VISION, store, report)
         sentences = [template.format(word) for word in _DIGITS for template in TEMPLATES]
         ids = [f"caption/{number}" for number in range(len(sentences))]
         captions = Dataset(lambda start, stop: sentences[start:stop], ids, name="captions", kind="texts")
-        encoder = _minilm() if settings["encoder"] == "minilm" else TfidfSvd(15, min_texts=1)
+        if settings["encoder"] == "minilm":
+            encoder = _minilm()
+        else:
+            encoder = TfidfSvd(15, min_texts=1)
         (texts,) = encode(captions, encoder, store, report)
         by_class = texts.vectors.reshape(len(_DIGITS), len(TEMPLATES), -1)
         test = images.rows(test_ids_of("digits", images))
@@ -102,8 +107,10 @@ class PicturesAndWords(Study):
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         lines = lines_over(table, "n_pairs", {"accuracy": _SENTENCES[options["encoder"]]})
-        titles, rows = ("pictures with captions", "accuracy"), count_of(table, "held-out digits, 10 classes")
-        levels, look = {"chance": "chance", "head trained on labels": "head"}, {"y_range": (0, 1.02)}
+        titles = ("pictures with captions", "accuracy")
+        rows = count_of(table, "held-out digits, 10 classes")
+        levels = {"chance": "chance", "head trained on labels": "head"}
+        look = {"y_range": (0, 1.02)}
         return {"accuracy": chart(table, lines, titles, rows, levels, log_x=True, **look)}
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
@@ -231,7 +238,8 @@ class Layers(Study):
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Matrices]:
         if table.random_state.min() > 0:
             return {}
-        metric, run = METRICS[options["metric"]].title, table[table.random_state == 0].iloc[0]
+        metric = METRICS[options["metric"]].title
+        run = table[table.random_state == 0].iloc[0]
         diagonal = tuple((layer, layer) for layer in _LAYERS)
         similar = f"{run['most similar']}, by chance {band(run['similar, low'], run['similar, high'])}"
         chance = f"chance {short(average(table, 'chance'))}; {run['test rows']:,} held-out rows"
@@ -280,12 +288,15 @@ def stitched_values(spaces: Sequence[LatentSpace], settings: Settings) -> dict[s
     That one is compared with permuted labels of the held-out rows, by one permutation for all cells; the
     heads never saw these labels.
     """
-    method, state = settings["method"], settings["random_state"]
+    method = settings["method"]
+    state = settings["random_state"]
     result = stitch_matrix(
         spaces, StitchSpec((method,), random_states=(state,), n_anchors=settings["n_anchors"])
     )
-    run, stitched = result.runs[0], ~np.eye(len(spaces), dtype=bool)
-    answers, rng = run.answers[method][stitched], np.random.default_rng(0)
+    run = result.runs[0]
+    stitched = ~np.eye(len(spaces), dtype=bool)
+    answers = run.answers[method][stitched]
+    rng = np.random.default_rng(0)
     permuted = (rng.permutation(run.truth) for _ in range(PERMUTATIONS))
     best_chance = ChanceLevel.from_draws(
         np.array([(answers == truth).mean(axis=1).max() for truth in permuted])

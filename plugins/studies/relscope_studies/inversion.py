@@ -57,13 +57,17 @@ class CommonMean(Study):
         Option("n_anchors", "Anchors", (100, 300), 300),
         states("the anchors, the prunings and the held-out rows", 5),
     )
-    by, measures, names = "data", COSINES, dict(zip(_STUDIED, _STUDIED, strict=True))
+    by = "data"
+    measures = COSINES
+    names: ClassVar = dict(zip(_STUDIED, _STUDIED, strict=True))
 
-    shared, varied = "n_anchors", {"data": "data"}
+    shared = "n_anchors"
+    varied: ClassVar = {"data": "data"}
     cost: ClassVar = dict.fromkeys(_STUDIED, 3.0) | {"sentences": 8.0}
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
-        spaces, state = studied_spaces(settings["data"], store, report), settings["random_state"]
+        spaces = studied_spaces(settings["data"], store, report)
+        state = settings["random_state"]
         split = studied_split(settings["data"], spaces[0], settings["n_anchors"], state)
         means = [mean_row(space.vectors[split.known]) for space in spaces]
         pairs = ordered_pairs(spaces)
@@ -81,7 +85,8 @@ class CommonMean(Study):
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         parts = table.groupby("data", sort=False)
         sizes = ", ".join(count_of(part, f"of {data}") for data, part in parts)
-        rows, titles = f"held-out rows: {sizes}; {table.n_anchors.iloc[0]} anchors", ("data", "mean cosine")
+        rows = f"held-out rows: {sizes}; {table.n_anchors.iloc[0]} anchors"
+        titles = ("data", "mean cosine")
         return {"cosine": points_chart(table, "data", self.names, COSINES, titles, rows, width=0.1)}
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
@@ -91,8 +96,11 @@ class CommonMean(Study):
             return ""
         by_mean = [data for data, one in excess.items() if one.low > 0]
         others = [data for data in excess if data not in by_mean]
-        verdicts = [f"mostly the common mean on {and_list(by_mean)}"] if by_mean else []
-        verdicts += [f"not mostly the common mean on {and_list(others)}"] if others else []
+        verdicts = []
+        if by_mean:
+            verdicts = [f"mostly the common mean on {and_list(by_mean)}"]
+        if others:
+            verdicts += [f"not mostly the common mean on {and_list(others)}"]
         verdict = ", ".join(verdicts)
         shares = [
             f"{mean(part.constant):2} of the {short(part.translated.mean(), 2)} of translated rows on {data}"
@@ -108,8 +116,10 @@ def cosines(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> dict[str, 
     """Mean cosines under the names of `COSINES`, −1 … 1: found and true rows (m, d), and their common mean
     (d,).
     """
-    a, b = unit_rows(found), unit_rows(true)
-    centred_a, centred_b = unit_rows(found, mean), unit_rows(true, mean)
+    a = unit_rows(found)
+    b = unit_rows(true)
+    centred_a = unit_rows(found, mean)
+    centred_b = unit_rows(true, mean)
     constant = unit_rows(mean[None])
     return {
         "translated": _paired(a, b),

@@ -221,7 +221,8 @@ def two_nn(X: np.ndarray) -> float:
         raise SpaceError(f"intrinsic dimension: expected ten or more rows that differ, got {n}")
     distances = _two_nearest(rows)
     ratios = np.sort(distances[:, 1] / distances[:, 0])[: int(_KEPT * n)]
-    log_ratios, log_rest = np.log(ratios), -np.log1p(-np.arange(1, len(ratios) + 1) / n)
+    log_ratios = np.log(ratios)
+    log_rest = -np.log1p(-np.arange(1, len(ratios) + 1) / n)
     return float(log_ratios @ log_rest / (log_ratios @ log_ratios))
 
 
@@ -332,7 +333,8 @@ class Isometry(Study):
         return RunResult({name: round(value, 4) for name, value in values.items()} | scales)
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        rows, disparity = count_of(table, "held-out digits"), "disparity on held-out rows"
+        rows = count_of(table, "held-out digits")
+        disparity = "disparity on held-out rows"
         look = ("width of the space", disparity), rows, {"permuted rows": "chance"}
         lines = lines_by(table, "width", "disparity", "network", NETWORKS)
         charts = {"disparity over width": chart(table, lines, *look, log_x=True)}
@@ -512,7 +514,8 @@ class AnchorDimension(Study):
         return [run for run in runs if run["pair"] < _PAIRS[run["data"]]]
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
-        data, state = settings["data"], settings["random_state"]
+        data = settings["data"]
+        state = settings["random_state"]
         pair = spaces_of_pair(data, settings["pair"], store, report)
         material = {"trainings": "digits", "reduced": "words"}.get(data, data)
         split = studied_split(material, pair[0], max(COUNTS), state, _MOST_ROWS)
@@ -538,7 +541,8 @@ class AnchorDimension(Study):
         return RunResult(values | {"chance": mrr.null.mean, "chance, 97.5 %": mrr.null.high})
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        pairs, charts = _by_pair(table), {}
+        pairs = _by_pair(table)
+        charts = {}
         if not len(pairs):
             return {}
         y = f"anchors for {PLATEAU * 100:.0f} % of the plateau"
@@ -557,7 +561,8 @@ class AnchorDimension(Study):
         return charts | {"curves": Lines(lines, "number of anchors", "MRR over its plateau", **look)}
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        pairs, rows = _by_pair(table), []
+        pairs = _by_pair(table)
+        rows = []
         parts = {"different pairs": _different(pairs), "reduced words": pairs[pairs.data == "reduced"]}
         for name, part in parts.items():
             if not len(part):
@@ -620,7 +625,8 @@ def needed(
     if last == 0:
         return float(counts[0])
     part = (wanted - values[last - 1]) / (values[last] - values[last - 1])
-    low, high = np.log(counts[last - 1]), np.log(counts[last])
+    low = np.log(counts[last - 1])
+    high = np.log(counts[last])
     return float(np.exp(low + part * (high - low)))
 
 
@@ -650,7 +656,9 @@ def _growth(pairs: pd.DataFrame, name: str) -> str:
             f"For growth with the {name} the study is underpowered (exponent {power:2}): it takes about"
             f" {n_needed(power, ROOT)} pairs to tell growth with its square root from none."
         )
-    how = "with the" if power.low > 0 else "with less than the square root of the"
+    how = "with less than the square root of the"
+    if power.low > 0:
+        how = "with the"
     return f"Their number grows {how} {name}{', if at all' * (power.low <= 0)} (exponent {power:2})."
 
 

@@ -51,7 +51,9 @@ from relcore.studies.study import (
 )
 from relscope_studies.data import lines_by
 
-WIDTH, EPOCHS, WINDOW = 100, 5, 5
+WIDTH = 100
+EPOCHS = 5
+WINDOW = 5
 TOKENS = 4_000_000
 MOST_WORDS = 6_000
 _VERSION = 1
@@ -203,7 +205,9 @@ class SeedCount(Study):
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         report(0, 1, f"{settings['seeds']} seeds, {settings['rows']} rows")
-        measured = _translated if settings["spaces"] == "english-french" else _hidden
+        measured = _hidden
+        if settings["spaces"] == "english-french":
+            measured = _translated
         result, share, hidden = measured(settings, store, report)
         chance = 1 / result.history[-1].rows
         return RunResult({"found": share, "hidden": hidden, "chance": chance})
@@ -213,7 +217,8 @@ class SeedCount(Study):
         return 1 + (4 if settings["method"] == "paper" else 1 if settings["seeds"] else 5) * millions
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        charts, titles = {}, ("seeds", "share of hidden pairs found")
+        charts = {}
+        titles = ("seeds", "share of hidden pairs found")
         names = {rows: f"{rows:,} rows" for rows in options["rows"]}
         for method, part in table.groupby("method", sort=False):
             lines = lines_by(part.sort_values("rows", kind="stable"), "seeds", "found", "rows", names)
@@ -231,11 +236,14 @@ class SeedCount(Study):
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        rows, parts = int(table.rows.max()), []
+        rows = int(table.rows.max())
+        parts = []
         for method, part in table[table.rows == rows].groupby("method", sort=False):
             counts = [f"with {seeds} in {some:2}" for seeds, some in _reached(part).items()]
             parts.append(f"{METHODS[method]} {', '.join(counts)}")
-        pair = "English and French" if options["spaces"] == "english-french" else "Word2Vec and FastText"
+        pair = "Word2Vec and FastText"
+        if options["spaces"] == "english-french":
+            pair = "English and French"
         draws = table.random_state.nunique()
         return (
             f"By number of seeds, share of {draws} draws in which at least {short(ENOUGH, 1)} of the hidden"
@@ -260,9 +268,11 @@ def _translated(settings: Settings, store: Store, report: Progress) -> tuple[Boo
     english, french = (most_frequent(corpus_words(path, store, report), settings["rows"]) for path in corpora)
     listed = swadesh_pairs(in_data_folder("swadesh", "en"), in_data_folder("swadesh", "fr"))
     pairs = [pair for pair in listed if pair[0] in english.index and pair[1] in french.index]
-    method, state = settings["method"], settings["random_state"]
+    method = settings["method"]
+    state = settings["random_state"]
     order = [pairs[number] for number in np.random.default_rng(state).permutation(len(pairs))]
-    seeds, hidden = order[: settings["seeds"]], order[settings["seeds"] :]
+    seeds = order[: settings["seeds"]]
+    hidden = order[settings["seeds"] :]
     anchors = [one for one, _ in hidden]
     if method == "paper":  # as many anchors as the paper: other words beside those that are scored
         others = np.setdiff1d(english.ids, [one for one, _ in pairs])
@@ -314,13 +324,16 @@ class AnchorOptimisation(Study):
     varied: ClassVar = {"pair": "pairs", "rows": "rows", "seeds": "seeds"}
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
-        name, n, n_seeds = settings["pair"], settings["rows"], settings["seeds"]
+        name = settings["pair"]
+        n = settings["rows"]
+        n_seeds = settings["seeds"]
         rng = np.random.default_rng((settings["random_state"], n, n_seeds))
         spaces = _row_by_row(name.removesuffix(_CENTRED), store, report)
         rows = rng.choice(min(_MOST_ROWS, *map(len, spaces)), n, replace=False)
         X, Y = (space.vectors[rows] for space in spaces)
         X, Y = (unit_rows(part, mean_row(part) if name.endswith(_CENTRED) else None) for part in (X, Y))
-        order, anchors = rng.permutation(n), rng.choice(n, min(_ANCHORS, n), replace=False)
+        order = rng.permutation(n)
+        anchors = rng.choice(n, min(_ANCHORS, n), replace=False)
         partners = np.argsort(order)[anchors]
         drawn = {"random_state": int(rng.integers(2**31))} | _LITERAL
         *_, last = optimise_anchors(X, Y[order], anchors, partners[:n_seeds], **drawn)
@@ -358,15 +371,19 @@ class AnchorOptimisation(Study):
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, Any]] = []
         for (pair, n, seeds), part in table.groupby(["pair", "rows", "seeds"], sort=False):
-            name, certified = f"{PAIRS[pair]}, {n:,} rows, {seeds} seeds", share(part.returned >= _CERTIFIED)
+            name = f"{PAIRS[pair]}, {n:,} rows, {seeds} seeds"
+            certified = share(part.returned >= _CERTIFIED)
             rows.append(finding(f"{name}: hidden anchors found", mean_score(part.found)))
             rows.append(finding(f"{name}: runs certified", certified, "Wilson's"))
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        found, certified = table.found >= ENOUGH, table.returned >= _CERTIFIED
-        others, control = table.pair != "words", table.pair.str.startswith("unrelated")
-        sizes, reached = sorted(set(table.rows)), []
+        found = table.found >= ENOUGH
+        certified = table.returned >= _CERTIFIED
+        others = table.pair != "words"
+        control = table.pair.str.startswith("unrelated")
+        sizes = sorted(set(table.rows))
+        reached = []
         for pair, part in table.assign(reached=found).groupby("pair", sort=False):
             needed = [_fewest_seeds(part[part.rows == n]) for n in sizes]
             reached.append(f"{PAIRS[pair]} {and_list(needed) if {*needed} != {_NEVER} else _NEVER}")
@@ -397,7 +414,9 @@ def _phases(pair: str, table: pd.DataFrame) -> MatrixPanel:
 def _fewest_seeds(table: pd.DataFrame) -> str:
     reached = table.groupby("seeds").reached.mean() >= ENOUGH
     enough = reached[::-1].cummin()
-    return str(enough[enough].index.min()) if enough.any() else _NEVER
+    if enough.any():
+        return str(enough[enough].index.min())
+    return _NEVER
 
 
 def _row_by_row(name: str, store: Store, report: Progress) -> list[LatentSpace]:
@@ -416,7 +435,9 @@ def _row_by_row(name: str, store: Store, report: Progress) -> list[LatentSpace]:
         both = MiniLM(), OnnxText()
         return [space for one in both for space in encode(dataset_of("sentences"), one, store, report)]
     fourth, sixth = encode(dataset_of("sentences"), MiniLM((4, 6)), store, report)
-    return [sixth, fourth] if name == "sentences" else [word_pair((), store).source, sixth]
+    if name == "sentences":
+        return [sixth, fourth]
+    return [word_pair((), store).source, sixth]
 
 
 # Cranfield by three models: 1,400 abstracts, 225 questions and judgements, from the data folder
@@ -436,7 +457,9 @@ class Material:
 def cranfield_folder() -> Path | None:
     data = data_folder()
     folder = data / "cranfield" if data else None
-    return folder if folder and folder.is_dir() else None
+    if folder and folder.is_dir():
+        return folder
+    return None
 
 
 def cranfield(new: str, old: str, store: Store, report: Progress = silent) -> Material:
@@ -484,12 +507,14 @@ def _queries(
 def _texts(path: Path, name: str) -> Dataset:
     table = pd.read_parquet(path)
     table = table[table.text.str.strip() != ""]
-    texts, ids = table.text.tolist(), table.id.astype(str).tolist()
+    texts = table.text.tolist()
+    ids = table.id.astype(str).tolist()
     return Dataset(lambda start, stop: texts[start:stop], ids, name=f"cranfield {name}", kind="texts")
 
 
 _ADAPTERS = {name: adapter.title for name, adapter in ADAPTERS.items()}
-BEST, CHOSEN = "best method", "chosen"
+BEST = "best method"
+CHOSEN = "chosen"
 _BY_DATA = {"sentences": ("minilm", "tfidf"), "cranfield": MODELS}
 _CLOSE = 0.01
 
@@ -540,7 +565,8 @@ class MigrationQuality(Study):
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         report(0, 4, "encoding")
         new, old = settings["models"].split(" → ")
-        material, state = material_of(settings["data"], new, old, store, report), settings["random_state"]
+        material = material_of(settings["data"], new, old, store, report)
+        state = settings["random_state"]
         plan = {"n_pairs": settings["pairs"], "sizes": (), "random_state": state}
         report(1, 4, "searching")
         task = Migration(**plan, judgements=material.judgements)
@@ -563,7 +589,8 @@ class MigrationQuality(Study):
         return (4.0 if settings["data"] == "sentences" else 12.0) + settings["pairs"] / 50
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        charts, titles = {}, ("pairs", "nDCG@10")
+        charts = {}
+        titles = ("pairs", "nDCG@10")
         measures = _ADAPTERS | {"twice": TITLES["twice"]}
         levels = {TITLES[name]: name for name in ("keep", "re-embed")}
         for models, part in table.groupby("models", sort=False):
@@ -613,7 +640,8 @@ def values_of(result: MigrationResult) -> dict[str, Any]:
 
 
 def methods_of(ground: MigrationData) -> dict[str, float]:
-    scores, trial = {}, ground.trial
+    scores = {}
+    trial = ground.trial
     for name in ADAPTERS:
         lists = trial.search(ground.pairs.fit(name), options=("bridge",))["bridge"]
         scores[name] = float(ndcg(lists, trial.relevance).mean())
@@ -626,8 +654,10 @@ def contradicted(task: Migration, ground: MigrationData) -> bool:
     for side in (0, 1):
         trial = ground.trial.take(np.arange(side, len(ground.queries), 2))
         halves.append(task.answer(replace(ground, trial=trial, queries=ground.queries[side::2])))
-    verdict, scores = halves[0].verdict, {name: QueryScores(one) for name, one in halves[1].scores.items()}
-    bootstrap, told = Bootstrap(len(halves[1].queries)), scores[verdict.option]
+    verdict = halves[0].verdict
+    scores = {name: QueryScores(one) for name, one in halves[1].scores.items()}
+    bootstrap = Bootstrap(len(halves[1].queries))
+    told = scores[verdict.option]
     return verdict.is_clear and any(bootstrap.difference(one, told).low > 0 for one in scores.values())
 
 

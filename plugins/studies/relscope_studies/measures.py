@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 ARCHITECTURES = {"gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT"}
 _KINDS = {"gcn": (3, 0.5, 0.01, 0.0), "sage": (3, 0.5, 0.005, 5e-4), "gat": (2, 0.6, 0.005, 5e-4)}
 EPOCHS = 200
-_WIDTH, _HEADS, _DEEP = 64, 8, 6  # layers of the networks whose layers are compared
+# layers of the networks whose layers are compared
+_WIDTH = 64
+_HEADS = 8
+_DEEP = 6
 _TEST_STATE = 2024  # of the labels that all networks read beside the test nodes, as in ReSi's code
 
 
@@ -57,7 +60,10 @@ def _parameters(kind: str, width: int, out: int, last: bool) -> dict[str, torch.
     if kind == "sage":
         shapes = {"weight": (width, out), "own": (width, out), "bias": (out,)}
         return {name: drawn(width**-0.5, *shape) for name, shape in shapes.items()}
-    each = out if kind == "gcn" or last else out // _HEADS
+    if kind == "gcn" or last:
+        each = out
+    else:
+        each = out // _HEADS
     wide = each if kind == "gcn" else each * _HEADS
     parts = {"weight": drawn((6 / (width + wide)) ** 0.5, width, wide), "bias": torch.zeros(out)}
     if kind == "gat":
@@ -76,7 +82,8 @@ def _convolved(kind: str, part: Any, rows: Any, graph: Sequence[Any], kept: floa
         return _times(graph, sent) + part["bias"]
     if kind == "sage":
         return _times(graph, sent) + _times(rows, part["own"]) + part["bias"]
-    (source, target), n = graph, len(sent)
+    (source, target) = graph
+    n = len(sent)
     heads = sent.view(n, _HEADS, -1)
     ends = [
         (heads * part[end]).sum(dim=2).index_select(0, side)
@@ -98,14 +105,18 @@ def _dropped(values: torch.Tensor, kept: float) -> torch.Tensor:
     """Dropout; drawn uniformly, which takes half the time of torch's own on a CPU."""
     import torch
 
-    return values if kept == 1 else values * (torch.rand(values.shape) < kept) / kept
+    if kept == 1:
+        return values
+    return values * (torch.rand(values.shape) < kept) / kept
 
 
 def _times(matrix: Any, rows: torch.Tensor) -> torch.Tensor:
     """The product of a matrix, or of a sparse one that is given with its transpose, and rows."""
     import torch
 
-    return matrix @ rows if isinstance(matrix, torch.Tensor) else _product()(rows, *matrix)
+    if isinstance(matrix, torch.Tensor):
+        return matrix @ rows
+    return _product()(rows, *matrix)
 
 
 @cache
@@ -147,11 +158,17 @@ def _gathering(kind: str, edges: np.ndarray, n: int) -> tuple[torch.Tensor, torc
     import torch
     from scipy.sparse import coo_array
 
-    source, target = edges if kind == "sage" else np.hstack([edges, np.tile(np.arange(n), (2, 1))])
+    if kind == "sage":
+        source, target = edges
+    else:
+        source, target = np.hstack([edges, np.tile(np.arange(n), (2, 1))])
     if kind == "gat":
         return torch.from_numpy(source), torch.from_numpy(target)
     degrees = np.maximum(np.bincount(target, minlength=n), 1)
-    shares = 1 / degrees[target] if kind == "sage" else (degrees[source] * degrees[target]) ** -0.5
+    if kind == "sage":
+        shares = 1 / degrees[target]
+    else:
+        shares = (degrees[source] * degrees[target]) ** -0.5
     return _both_ways(coo_array((shares, (target, source)), (n, n)))
 
 
@@ -171,9 +188,15 @@ def trained(
 
     _, dropout, rate, decay = _KINDS[kind]
     widths = [x.shape[1], *[_WIDTH] * (n_layers - 1), int(graph.y.max()) + 1]
-    activated = functional.elu if kind == "gat" else functional.relu
-    edges, nodes, n = graph.edge_index.numpy(), graph.train_mask, len(x)
-    features, whole = _both_ways(csr_array(x.numpy())), _gathering(kind, edges, n)
+    if kind == "gat":
+        activated = functional.elu
+    else:
+        activated = functional.relu
+    edges = graph.edge_index.numpy()
+    nodes = graph.train_mask
+    n = len(x)
+    features = _both_ways(csr_array(x.numpy()))
+    whole = _gathering(kind, edges, n)
     with reproducible(random_state):
         layers = nn.ModuleList(
             nn.ParameterDict(_parameters(kind, *ends, last=number == n_layers - 1))
@@ -184,7 +207,8 @@ def trained(
         optimiser = torch.optim.Adam(learned, lr=rate, weight_decay=decay)
 
         def forward(gathering: Sequence[Any], kept: float) -> tuple[list[torch.Tensor], torch.Tensor]:
-            rows, hidden = features, []
+            rows = features
+            hidden = []
             for layer, norm in zip(layers, norms, strict=False):
                 hidden.append(_convolved(kind, layer, rows, gathering, kept))
                 rows = _dropped(activated(norm(hidden[-1])), kept)
@@ -192,7 +216,9 @@ def trained(
 
         for _ in range(EPOCHS):
             left = edges[:, torch.rand(edges.shape[1]).numpy() >= drop]
-            gathering = _gathering(kind, left, n) if drop else whole
+            gathering = whole
+            if drop:
+                gathering = _gathering(kind, left, n)
             loss = functional.cross_entropy(forward(gathering, 1 - dropout)[1][nodes], y[nodes])
             optimiser.zero_grad()
             loss.backward()
@@ -205,7 +231,8 @@ def trained(
 
 def other_labels(labels: np.ndarray, share: float, random_state: int, n_classes: int) -> np.ndarray:
     """The labels (n,) with another class, at random, for a share of them."""
-    rng, changed = np.random.default_rng(random_state), labels.copy()
+    rng = np.random.default_rng(random_state)
+    changed = labels.copy()
     chosen = rng.permutation(len(labels))[: int(share * len(labels))]
     changed[chosen] = (labels[chosen] + rng.integers(1, n_classes, len(chosen))) % n_classes
     return changed
@@ -245,7 +272,9 @@ def _places(n_states: int, groups: Sequence[str]) -> np.ndarray:
 def _given(graph: Any, group: dict[str, float], state: int) -> dict[str, Any]:
     import torch
 
-    x, y, n_classes = graph.x / graph.x.sum(dim=1, keepdim=True).clamp(min=1), graph.y, int(graph.y.max()) + 1
+    x = graph.x / graph.x.sum(dim=1, keepdim=True).clamp(min=1)
+    y = graph.y
+    n_classes = int(graph.y.max()) + 1
     if "labels" in group:
         y = torch.from_numpy(other_labels(y.numpy(), group["labels"], state, n_classes))
     if "shortcut" in group:
@@ -302,7 +331,8 @@ def pair_scores(
     Calibrated is (s − c) / (1 − c) with c the mean of the score's chance level: 0 by chance, 1 where the
     score is 1. NaN where it has no chance level, or the two cannot be compared.
     """
-    metric, needs = METRICS[name].load()(), METRICS[name].needs
+    metric = METRICS[name].load()()
+    needs = METRICS[name].needs
     rows = np.arange(len(ids) if "anchors" in needs else len(ids) - len(anchors))
     if name in _ON_FEW and len(rows) > _FEW_ROWS:
         rows = np.sort(Split.held_out(np.asarray(ids)[rows]).queries(_FEW_ROWS))
@@ -346,15 +376,20 @@ def separation(scores: np.ndarray, groups: np.ndarray, weights: np.ndarray) -> t
     has no pair.
     """
     first, second = np.triu_indices(len(groups), 1)
-    values, counts = scores[first, second], weights[first] * weights[second]
+    values = scores[first, second]
+    counts = weights[first] * weights[second]
     known = ~np.isnan(values) & (counts > 0)
-    precisions, rates = [], []
+    precisions = []
+    rates = []
     for group in np.unique(groups):
-        left, right = groups[first] == group, groups[second] == group
-        inside, across = known & left & right, known & (left != right)
+        left = groups[first] == group
+        right = groups[second] == group
+        inside = known & left & right
+        across = known & (left != right)
         if not inside.any() or not across.any():
             return np.nan, np.nan
-        within, between = values[inside], values[across]
+        within = values[inside]
+        between = values[across]
         precisions.append(average_precision(within, between, counts[inside], counts[across]))
         more = counts[inside] @ (within[:, None] > between) @ counts[across]
         rates.append(more / (counts[inside].sum() * counts[across].sum()))
@@ -368,7 +403,8 @@ def average_precision(right: np.ndarray, wrong: np.ndarray, counts: np.ndarray, 
     every = np.concatenate([counts, others])
     order = np.argsort(-scores, kind="stable")
     ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))  # of equal scores
-    found, listed = hits[order].cumsum()[ends], every[order].cumsum()[ends]
+    found = hits[order].cumsum()[ends]
+    listed = every[order].cumsum()[ends]
     return float(np.diff(found, prepend=0) @ (found / listed) / found[-1])
 
 
@@ -384,7 +420,9 @@ def rank_correlation(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
 
     use = ~(np.isnan(x) | np.isnan(y))
     x, y = (rankdata(np.repeat(side[use], counts[use])) for side in (x, y))
-    return float(np.corrcoef(x, y)[0, 1]) if len(x) and np.ptp(x) and np.ptp(y) else np.nan
+    if len(x) and np.ptp(x) and np.ptp(y):
+        return float(np.corrcoef(x, y)[0, 1])
+    return np.nan
 
 
 def monotony(scores: np.ndarray) -> tuple[float, float]:
@@ -395,14 +433,17 @@ def monotony(scores: np.ndarray) -> tuple[float, float]:
     layers or more; the share of pairs of a nearer and a farther layer of which the nearer one is at least as
     alike.
     """
-    correlations, kept = [], []
+    correlations = []
+    kept = []
     for layer in range(len(scores)):
         for places in (np.arange(layer + 1, len(scores)), np.arange(layer - 1, -1, -1)):
             values = scores[layer, places]
             correlations.append(rank_correlation(-values, np.arange(len(places)), np.ones(len(places), int)))
             kept += [near >= far for near, far in combinations(values, 2) if not np.isnan(near + far)]
     known = [value for value in correlations if not np.isnan(value)]
-    return (float(np.mean(known)), float(np.mean(kept))) if known else (np.nan, np.nan)
+    if known:
+        return (float(np.mean(known)), float(np.mean(kept)))
+    return (np.nan, np.nan)
 
 
 def _square(pairs: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:
@@ -424,7 +465,8 @@ def output_differences(answers: np.ndarray, truth: np.ndarray) -> dict[str, np.n
     """
     from scipy.special import entr, softmax
 
-    chosen, shares = answers.argmax(axis=2), softmax(answers.astype(np.float64), axis=2)
+    chosen = answers.argmax(axis=2)
+    shares = softmax(answers.astype(np.float64), axis=2)
     accuracy = (chosen == truth).mean(axis=1)
     own = entr(shares).sum(axis=2)
     divergence = np.zeros((len(answers),) * 2)
@@ -456,7 +498,8 @@ def evaluated(
         value, *draws = (rank_correlation(*sides, weight[left] * weight[right]) for weight in weights)
         yield f"{name}, Spearman", _interval(value, draws, normal)
     for test, names in _TESTS.items():
-        places, groups = _places(n_states, names), np.repeat(np.arange(len(names)), n_states)
+        places = _places(n_states, names)
+        groups = np.repeat(np.arange(len(names)), n_states)
         some = matrix[np.ix_(places, places)]
         each = rng.multinomial(n_states, np.full(n_states, 1 / n_states), (_RESAMPLES, len(names)))
         every = [np.ones(len(places), int), *each.reshape(_RESAMPLES, -1)]
@@ -539,7 +582,8 @@ class MeasuresTested(Study):
         if settings.get("part") == "scores":
             return _scored(settings, entry.arrays, entry.metadata["values"], report)
         scores = finished_run(self, {**settings, "part": "scores"}, store, report).arrays
-        m, n_states = len(_models(settings["n_states"])), settings["n_states"]
+        m = len(_models(settings["n_states"]))
+        n_states = settings["n_states"]
         differences = output_differences(entry.arrays["answers"], entry.arrays["truth"])
         values: dict[str, Any] = {"nodes": entry.metadata["values"]["nodes"]}
         for column, prefix in enumerate(FORMS.values()):
@@ -588,7 +632,8 @@ class MeasuresTested(Study):
         raw, calibrated = (ranks(table, prefix) for prefix in FORMS.values())
         if len(raw) < 2 or raw.low.isna().any():
             return ""
-        best, places = raw.index[0], list(raw.index)
+        best = raw.index[0]
+        places = list(raw.index)
         text = (
             f"Of {len(raw)} measures on {options['data']}, {METRICS[best].title} has the best mean rank over"
             f" {int(raw['n'].max())} cells of networks and tests, {_told(raw.loc[best])}"
@@ -605,13 +650,17 @@ class MeasuresTested(Study):
 
 
 def _known(value: float) -> float | None:
-    return None if np.isnan(value) else round(float(value), 5)
+    if np.isnan(value):
+        return None
+    return round(float(value), 5)
 
 
 def _told_cell(row: pd.Series, name: str) -> str:
     """``GCN .93 (95 %: .90 to .95)``, "" where there is no score."""
     ends = [np.nan if row[f"{name}{end}"] is None else row[f"{name}{end}"] for end in ("", " low", " high")]
-    return "" if np.isnan(ends[0]) else f"{ARCHITECTURES[row.architecture]} {Estimate(*ends):2}"
+    if np.isnan(ends[0]):
+        return ""
+    return f"{ARCHITECTURES[row.architecture]} {Estimate(*ends):2}"
 
 
 def _told(row: pd.Series) -> str:
@@ -638,7 +687,8 @@ def _heat_map(
     table: pd.DataFrame, prefix: str, names: Sequence[str], form: str, parts: Sequence[pd.DataFrame] = ()
 ) -> Matrices:
     """Of the means over all networks, or a panel for each part of the table, of one network."""
-    titles, panels = tuple(METRICS[name].title for name in names), []
+    titles = tuple(METRICS[name].title for name in names)
+    panels = []
     columns = {f"{prefix}{name}": title for name, title in SCORES.items()}
     for part in parts or [table]:
         kinds = [ARCHITECTURES[kind] for kind in part.architecture.unique()]
@@ -651,7 +701,10 @@ def _heat_map(
             )
             for measure in names
         )
-        title = kinds[0] if len(kinds) == 1 else f"mean of {and_list(kinds)}"
+        if len(kinds) == 1:
+            title = kinds[0]
+        else:
+            title = f"mean of {and_list(kinds)}"
         panels.append(MatrixPanel(title, titles, _NUMBERS, values, hover=hover))
     tests = ", ".join(f"{number}: {title}" for number, title in zip(_NUMBERS, SCORES.values(), strict=True))
     alt = f"Heat map of the {form} scores of {len(names)} measures in tests ({tests}); first: {titles[0]}."
@@ -661,16 +714,22 @@ def _heat_map(
 
 
 def _trained_networks(settings: Settings, store: Store, report: Progress) -> RunResult:
-    graph, kind, n_states = load_graph(settings["data"]), settings["architecture"], settings["n_states"]
+    graph = load_graph(settings["data"])
+    kind = settings["architecture"]
+    n_states = settings["n_states"]
     nodes, anchors = compared_nodes(graph)
     kept = np.r_[nodes, anchors]
-    models, rows, answers, accuracies = _models(n_states), [], [], []
+    models = _models(n_states)
+    rows = []
+    answers = []
+    accuracies = []
     for number, (group, state) in enumerate(models):
         report(number, len(models) + n_states, f"{ARCHITECTURES[kind]}, {group}, state {state}")
         hidden, found = trained(kind, _KINDS[kind][0], **_given(graph, _GROUPS[group], state))
         rows.append(hidden[-1][kept])
         accuracies.append(float((found.argmax(axis=1) == graph.y.numpy())[graph.test_mask.numpy()].mean()))
-        answers += [found[nodes]] if group == "normal" else []
+        if group == "normal":
+            answers += [found[nodes]]
     layers = []
     for state in range(n_states):
         report(len(models) + state, len(models) + n_states, f"{ARCHITECTURES[kind]}, {_DEEP} layers")
@@ -684,14 +743,18 @@ def _trained_networks(settings: Settings, store: Store, report: Progress) -> Run
 def _scored(
     settings: Settings, arrays: dict[str, np.ndarray], facts: dict[str, Any], report: Progress
 ) -> RunResult:
-    name, n_states, ids = settings["measure"], settings["n_states"], facts["ids"]
+    name = settings["measure"]
+    n_states = settings["n_states"]
+    ids = facts["ids"]
     anchors = ids[len(ids) - facts["anchors"] :]
     tests = [_places(n_states, groups).tolist() for groups in _TESTS.values()]
     every = {
         tuple(sorted(pair)) for places in (range(2 * n_states), *tests) for pair in combinations(places, 2)
     }
-    pairs, layers = sorted(every), [*combinations(range(_DEEP - 1), 2)]
-    total, done = len(pairs) + n_states * len(layers), iter(range(10**6))
+    pairs = sorted(every)
+    layers = [*combinations(range(_DEEP - 1), 2)]
+    total = len(pairs) + n_states * len(layers)
+    done = iter(range(10**6))
     step = lambda: report(next(done), total, METRICS[name].title)  # noqa: E731
     scores = pair_scores(name, arrays["rows"], ids, anchors, pairs, step)
     deep = [pair_scores(name, one, ids, anchors, layers, step) for one in arrays["layers"]]

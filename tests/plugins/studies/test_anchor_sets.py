@@ -8,11 +8,13 @@ from relscope_studies.anchors import Products, cosine_without
 
 from relcore.scores.cka import linear_cka
 
-N, M = 90, 12
+N = 90
+M = 12
 
 
 def cka_again(R, S):
-    R, S = R - R.mean(axis=0), S - S.mean(axis=0)
+    R = R - R.mean(axis=0)
+    S = S - S.mean(axis=0)
     return np.linalg.norm(R.T @ S) ** 2 / (np.linalg.norm(R.T @ R) * np.linalg.norm(S.T @ S))
 
 
@@ -24,7 +26,8 @@ def pair(rng):
 
 def test_cka_without_and_with_each_anchor_is_that_of_a_new_computation(pair):
     R, S = pair
-    products, columns = Products.of(R, S), np.arange(M) < 9
+    products = Products.of(R, S)
+    columns = np.arange(M) < 9
     assert products.cka(columns) == pytest.approx(float(linear_cka(R[:, columns], S[:, columns])), abs=1e-5)
     changed = products.cka_changed(columns)
     for j in range(M):
@@ -35,7 +38,8 @@ def test_cka_without_and_with_each_anchor_is_that_of_a_new_computation(pair):
 
 def test_greedy_steps_are_the_best_ones_and_stop_where_nothing_helps(pair):
     R, S = pair
-    products, columns = Products.of(R, S), np.arange(M) < 9
+    products = Products.of(R, S)
+    columns = np.arange(M) < 9
     steps, values = products.greedy(columns, ~columns, 3)
     first = [cka_again(R[:, [*range(9), j]], S[:, [*range(9), j]]) for j in range(9, M)]
     assert steps[0] == 9 + int(np.argmax(first))
@@ -51,7 +55,8 @@ def test_cosine_without_each_anchor_is_that_of_a_new_computation(pair):
     whole, without = cosine_without(R, S)
 
     def again(columns):
-        A, B = R[:, columns], S[:, columns]
+        A = R[:, columns]
+        B = S[:, columns]
         return np.mean(np.sum(A * B, axis=1) / (np.linalg.norm(A, axis=1) * np.linalg.norm(B, axis=1)))
 
     assert whole == pytest.approx(again(np.arange(M)), abs=1e-12)

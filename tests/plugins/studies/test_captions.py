@@ -42,7 +42,8 @@ def test_the_sentence_of_the_query_is_no_caption(pictures, texts, monkeypatch):
 
 @pytest.fixture
 def pairs(rng):
-    topics, numbers = rng.normal(size=(10, 20)), np.arange(400) % 10
+    topics = rng.normal(size=(10, 20))
+    numbers = np.arange(400) % 10
     images, texts = (topics[numbers] + 0.4 * rng.normal(size=(400, 20)) for _ in range(2))
     turn = ortho_group.rvs(20, random_state=1)
     return images, texts @ turn, topics @ turn, numbers

@@ -38,7 +38,8 @@ def test_common_mean_of_unrelated_spaces_is_all_that_a_raw_cosine_has(monkeypatc
 def test_trainings_that_share_nothing_are_no_isometry(random_state):
     source, target = unrelated(random_state)
     order = np.random.default_rng(random_state).permutation(N)
-    known, test = np.sort(order[:220]), np.sort(order[220:])
+    known = np.sort(order[:220])
+    test = np.sort(order[220:])
     # A rotation fitted to noise with d = 90 on 220 rows still scales by s ≈ .85 √(d / n) = .54 and so errs by
     # 1 + s²; the mean alone gives 1. The spread over 110 × 90 squares is √(2 / 9900) = .014.
     found = disparity(source.vectors, target.vectors, known, test)
@@ -62,7 +63,8 @@ def test_unrelated_spaces_have_no_plateau(spaces):
 def test_no_choice_of_anchors_finds_rows_of_an_unrelated_space(spaces):
     settings = {"n_anchors": 100, "data": "words"}
     _, _, table = measured("anchor-choice", lambda one: one["choice"] != "picked", 2, **settings)
-    m, scores = table["rows"].min(), table[["mrr", "whitened mrr"]].to_numpy()
+    m = table["rows"].min()
+    scores = table[["mrr", "whitened mrr"]].to_numpy()
     assert np.abs(scores - H / N).max() < 4 * np.sqrt(Q / N / m) + H / m - H / N
 
 
@@ -85,8 +87,11 @@ def test_no_change_of_anchors_finds_rows_of_an_unrelated_space(spaces):
 @pytest.mark.parametrize("name", ["debiased cka", "svcca", "procrustes", "knn recall", "relative cosine"])
 def test_measures_of_permuted_rows_score_at_chance_and_calibrated_about_zero(name):
     rng = np.random.default_rng(0)
-    latent, n, anchors = rng.normal(size=(260, 6)), 15, 60
-    ids, groups = [f"n{i}" for i in range(260)], np.repeat([0, 1, 2], 5)
+    latent = rng.normal(size=(260, 6))
+    n = 15
+    anchors = 60
+    ids = [f"n{i}" for i in range(260)]
+    groups = np.repeat([0, 1, 2], 5)
     stack = np.stack([(latent @ rng.normal(size=(6, 12)))[rng.permutation(260)] for _ in range(n)])
     pairs = [(i, j) for i in range(n) for j in range(i)]
     raw, calibrated = measures.pair_scores(name, stack.astype(np.float32), ids, ids[-anchors:], pairs).T

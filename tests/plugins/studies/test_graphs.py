@@ -16,7 +16,8 @@ def small_cora(tmp_path):
     """A ring of 600 nodes in Cora's raw layout; the last two are tested, in the other order."""
     raw = tmp_path / "graphs" / "Cora" / "raw"
     raw.mkdir(parents=True)
-    x, y = np.eye(600, 12, dtype=np.float32), np.eye(3, dtype=np.int32)[np.arange(600) % 3]
+    x = np.eye(600, 12, dtype=np.float32)
+    y = np.eye(3, dtype=np.int32)[np.arange(600) % 3]
     parts = {"x": x[:6], "allx": x[:598], "tx": x[598:]}
     parts = {name: scipy.sparse.csr_matrix(part) for name, part in parts.items()}
     parts |= {"y": y[:6], "ally": y[:598], "ty": y[598:]}

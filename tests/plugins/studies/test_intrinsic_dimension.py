@@ -24,7 +24,8 @@ def test_two_nn_against_all_distances(rng):
     cloud = rng.normal(size=(300, 6))
     distances = np.sort(cdist(cloud, cloud), axis=1)
     ratios = np.sort(distances[:, 2] / distances[:, 1])[:270]
-    x, y = np.log(ratios), -np.log(1 - np.arange(1, 271) / 300)
+    x = np.log(ratios)
+    y = -np.log(1 - np.arange(1, 271) / 300)
     assert two_nn(cloud) == pytest.approx((x @ y) / (x @ x), rel=1e-3)
 
 

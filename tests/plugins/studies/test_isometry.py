@@ -7,7 +7,8 @@ from relscope_studies.isometry import compared, disparity, with_residual
 from relcore.represent.translation import Affine
 from relcore.spaces.space import LatentSpace
 
-N, D = 400, 6
+N = 400
+D = 6
 
 
 @pytest.fixture

@@ -26,7 +26,8 @@ def layers(signal, n):
 def test_layers_with_a_common_signal_are_alike_and_read_by_each_others_heads():
     spaces = layers(4, 7)
     values = stitched_values(spaces, SETTINGS) | similarity_values(spaces, "cka")
-    similarity, accuracy = np.array(values["similarity"]), np.array(values["accuracy"])
+    similarity = np.array(values["similarity"])
+    accuracy = np.array(values["accuracy"])
     np.testing.assert_allclose(similarity, similarity.T)
     np.testing.assert_allclose(np.diag(similarity), 1)
     assert similarity.min() > 0.3 > values["similar, high"]

@@ -25,12 +25,15 @@ def test_a_convolution_is_that_of_pytorch_geometric(kind, last):
     from torch_geometric import nn
 
     torch.manual_seed(0)
-    edges, rows, out = torch.randint(0, 30, (2, 90)).unique(dim=1), torch.randn(30, 12), 7 if last else 16
+    edges = torch.randint(0, 30, (2, 90)).unique(dim=1)
+    rows = torch.randn(30, 12)
+    out = 7 if last else 16
     edges = edges[:, edges[0] != edges[1]]
     part = measures._parameters(kind, 12, out, last)
     part["bias"] = torch.randn(out)
     if kind == "gcn":
-        theirs, weights = nn.GCNConv(12, out), {"lin.weight": part["weight"].T, "bias": part["bias"]}
+        theirs = nn.GCNConv(12, out)
+        weights = {"lin.weight": part["weight"].T, "bias": part["bias"]}
     elif kind == "sage":
         theirs = nn.SAGEConv(12, out)
         weights = {
@@ -58,10 +61,15 @@ def symmetric(seed):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_separation_is_average_precision_and_the_share_of_pairs_in_order(weighted):
     scores = symmetric(1)
-    weights = np.random.default_rng(2).integers(0, 3, 15) if weighted else np.ones(15, int)
-    precisions, rates = [], []
+    if weighted:
+        weights = np.random.default_rng(2).integers(0, 3, 15)
+    else:
+        weights = np.ones(15, int)
+    precisions = []
+    rates = []
     for group in range(3):
-        within, across = [], []
+        within = []
+        across = []
         for i, j in product(range(15), repeat=2):
             if GROUPS[i] == group and (GROUPS[j] != group or i < j):
                 chosen = within if GROUPS[j] == group else across
@@ -75,7 +83,8 @@ def test_separation_is_average_precision_and_the_share_of_pairs_in_order(weighte
 
 def test_output_differences():
     rng = np.random.default_rng(0)
-    answers, truth = rng.normal(size=(2, 40, 3)), rng.integers(0, 3, 40)
+    answers = rng.normal(size=(2, 40, 3))
+    truth = rng.integers(0, 3, 40)
     found = measures.output_differences(answers, truth)
     shares = np.exp(answers) / np.exp(answers).sum(axis=2, keepdims=True)
     apart = np.mean([jensenshannon(*rows, base=2) ** 2 for rows in zip(*shares, strict=True)])
@@ -92,16 +101,21 @@ def test_output_differences():
 def small_graph(tmp_path, monkeypatch):
     raw = tmp_path / "planetoid" / "Cora" / "raw"
     raw.mkdir(parents=True)
-    rng, n, tested = np.random.default_rng(0), 640, 80
+    rng = np.random.default_rng(0)
+    n = 640
+    tested = 80
     classes = rng.integers(0, 3, n)
     x = (rng.random((n, 24)) < 0.1 + 0.5 * (np.arange(24) % 3 == classes[:, None])).astype(np.float32)
-    y, first = np.eye(3, dtype=np.int32)[classes], n - tested
+    y = np.eye(3, dtype=np.int32)[classes]
+    first = n - tested
     edges = defaultdict(list)
     for node in range(n - 2):
         for other in rng.choice(np.flatnonzero(classes[: n - 2] == classes[node]), 2):
             edges[node].append(int(other))
             edges[int(other)].append(node)
-    edges[n - 2], edges[n - 1] = [n - 1], [n - 2]  # a GCN gives both the same row
+    # a GCN gives both the same row
+    edges[n - 2] = [n - 1]
+    edges[n - 1] = [n - 2]
     parts = {"x": x[:30], "allx": x[:first], "tx": x[first:]}
     parts = {name: scipy.sparse.csr_matrix(part) for name, part in parts.items()}
     parts |= {"y": y[:30], "ally": y[:first], "ty": y[first:], "graph": edges}
@@ -124,11 +138,14 @@ class Here:
     """What a job is given, but for its place."""
 
     def __init__(self, store, key):
-        self.store, self.key, self.report = store, key, lambda *told: None
+        self.store = store
+        self.key = key
+        self.report = lambda *told: None
 
 
 def test_the_study_runs_on_a_small_graph(small_graph, tmp_path):
-    study, store = study_of("measures"), Store(tmp_path / "store")
+    study = study_of("measures")
+    store = Store(tmp_path / "store")
     given = {"architectures": ("gcn", "gat"), "measures": ("cka", "imd", "relative cosine"), "n_states": 2}
     spec = StudySpec.of(study, given)
     runs = StudyRuns(study, spec)

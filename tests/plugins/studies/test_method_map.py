@@ -27,7 +27,8 @@ def test_unrelated_spaces_are_at_the_chance_level():
 
 def test_the_whitened_product_is_its_formula_and_keeps_every_affine_map(rng):
     X = rng.normal(size=(200, 12)) + 0.5
-    mean, inverse = X.mean(axis=0), np.linalg.inv(np.cov(X.T, bias=True))
+    mean = X.mean(axis=0)
+    inverse = np.linalg.inv(np.cov(X.T, bias=True))
     before = whitened_product(X, X[:9], X[50:])
     np.testing.assert_allclose(before, (X[50:] - mean) @ inverse @ (X[:9] - mean).T, atol=1e-4)
     moved = X @ rng.normal(size=(12, 12)) + 3

@@ -18,7 +18,8 @@ def test_the_names_that_files_may_have_are_those_of_the_package(installed):
 @pytest.mark.parametrize("kind", PLUGIN_STUDIES)
 def test_a_study_lists_distinct_runs_and_opens_on_those_that_come_with_it(kind, tmp_path):
     lists_distinct_runs(kind)
-    study, store = study_of(kind), Store(tmp_path, finished=True)
+    study = study_of(kind)
+    store = Store(tmp_path, finished=True)
     spec = StudySpec.of(study)
     runs = StudyRuns(study, spec)
     assert runs.missing(store) == []

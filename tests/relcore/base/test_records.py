@@ -77,7 +77,8 @@ def test_what_is_wrong_is_named_with_its_place(given, match):
 def test_a_result_comes_back_from_arrays_and_json():
     score = Score(0.5, metric="mrr", n=10, k=3, interval=(0.4, 0.6), null=ChanceLevel(0.1, 0.0, 0.2))
     ids = np.array(["a", "b"], dtype=object)
-    values, runs = np.arange(6, dtype=np.float32).reshape(2, 3), ({"x": np.ones(2)}, {"x": np.zeros(2)})
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    runs = ({"x": np.ones(2)}, {"x": np.zeros(2)})
     found = Found(score, values, ids, runs)
     arrays, facts = records.pack(found)
     assert set(arrays) == {"values", "runs.0.x", "runs.1.x"}

@@ -50,7 +50,8 @@ def test_nothing_is_left_after_an_error(tmp_path, error):
 
 
 def test_what_killed_writers_left_is_removed_by_next_one(tmp_path, of_a_dead_process):
-    living, foreign = f".relscope~{own_name()}", ".relscope~elsewhere~1~2~3"
+    living = f".relscope~{own_name()}"
+    foreign = ".relscope~elsewhere~1~2~3"
     (tmp_path / f".relscope~{of_a_dead_process}").mkdir()
     for name in (living, foreign, f".relscope~{of_a_dead_process}0"):
         (tmp_path / name).touch()
@@ -109,7 +110,9 @@ def test_file_that_ends_up_shorter_than_what_was_written_is_refused(tmp_path, mo
 
 def test_temporary_folders_of_killed_processes_are_swept(tmp_path, monkeypatch, of_a_dead_process):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    dead, own, alien = tmp_path / f"relscope-{of_a_dead_process}~x", temporary(), tmp_path / "relscope-x"
+    dead = tmp_path / f"relscope-{of_a_dead_process}~x"
+    own = temporary()
+    alien = tmp_path / "relscope-x"
     for folder in (dead, alien):
         folder.mkdir()
     uid = os.getuid()

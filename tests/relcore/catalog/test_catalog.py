@@ -76,7 +76,8 @@ def test_files_that_are_no_spaces_are_left_out(folder):
 
 
 def test_spec_of_encoding_holds_what_made_it_and_loads_what_is_stored(tmp_path):
-    dataset, encoder = DatasetSpec("digits", limit=30), SmallVision("mlp", width=8, epochs=1)
+    dataset = DatasetSpec("digits", limit=30)
+    encoder = SmallVision("mlp", width=8, epochs=1)
     store = Store(tmp_path)
     (space,) = encode(dataset, encoder, store)
     key = encoding_key(load_dataset(dataset).digest, encoder)
@@ -139,7 +140,8 @@ def test_encoding_offers_other_columns_of_its_table(tmp_path, make_space):
     dataset = DatasetSpec("file", str(path), column="text", label_column="label")
 
     def spec_of(dataset):
-        dataset, encoder = json.dumps(dataset.to_json()), json.dumps({"kind": "tfidf"})
+        dataset = json.dumps(dataset.to_json())
+        encoder = json.dumps({"kind": "tfidf"})
         options = {"dataset": dataset, "encoder": encoder, "key": "k", "output": "latent"}
         return SpaceSpec("encoding", "news", options=tuple(options.items()))
 

@@ -42,7 +42,9 @@ def note(log, line):
 
 
 def notes(log, what):
-    lines = Path(log).read_text().splitlines() if Path(log).exists() else []
+    lines = []
+    if Path(log).exists():
+        lines = Path(log).read_text().splitlines()
     return [line.split() for line in lines if line.startswith(what)]
 
 
@@ -176,7 +178,8 @@ def test_killed_encoding_goes_on_from_its_last_finished_block(one_worker, tmp_pa
 
 
 def test_spec_is_encoded_again_to_same_bytes_unless_its_dataset_has_changed(tmp_path):
-    store, encoder = Store(tmp_path), SmallVision("mlp", width=8, epochs=1)
+    store = Store(tmp_path)
+    encoder = SmallVision("mlp", width=8, epochs=1)
     dataset = DatasetSpec("digits", limit=40)
     (space,) = encode(dataset, encoder, store)
     spec = encoding_spec(
@@ -252,7 +255,9 @@ def test_texts_are_encoded_in_order_of_their_lengths_within_window(store, log, t
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_on_gpu_block_is_written_beside_work_on_next(store, log, texts, monkeypatch, device):
-    put, encoded = Store.put, []  # blocks that were encoded when each block was written
+    # blocks that were encoded when each block was written
+    put = Store.put
+    encoded = []
 
     def slowly(store, key, *entry):
         n_written = len(encoded)

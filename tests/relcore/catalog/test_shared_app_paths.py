@@ -114,7 +114,8 @@ def test_names_of_hub_lead_to_no_folder_and_fetch_nothing_unknown(shared, monkey
 
 
 def test_links_that_lead_out_are_neither_listed_nor_read(shared):
-    data, secret = shared / "data", shared / "secret"
+    data = shared / "data"
+    secret = shared / "secret"
     (data / "link.csv").symlink_to(secret / "texts.csv")
     (data / "link.npy").symlink_to(secret / "vectors.npy")
     (data / "linked").symlink_to(secret)

@@ -46,7 +46,8 @@ def files(tmp_path):
     ids = np.array([f"w{row}" for row in range(151)])
     names = np.array(["red", "green", "blue"])[labels]
     np.savez(tmp_path / "first.npz", vectors=vectors, ids=ids, labels=names)
-    order, other = rng.permutation(151), np.array([*ids[:-1], "x"])
+    order = rng.permutation(151)
+    other = np.array([*ids[:-1], "x"])
     noisy = vectors @ rotation + 0.1 * rng.normal(size=vectors.shape)
     np.savez(tmp_path / "second.npz", vectors=noisy[order], ids=other[order], labels=names[order])
     return "first.npz", "second.npz"

@@ -32,7 +32,8 @@ def test_server_is_told_spaces_by_their_full_paths(started, files, tmp_path):
         == 0
     )
     ((arguments, environment),) = started
-    launch, serve = ROOT / "app" / "server" / "launch.py", ROOT / "app" / "serve.py"
+    launch = ROOT / "app" / "server" / "launch.py"
+    serve = ROOT / "app" / "serve.py"
     assert arguments[:5] == [sys.executable, "-P", str(launch), "run", str(serve)]
     assert arguments[5:] == ["--server.port=8600", "--server.headless=true"]
     first = SpaceSpec("file", str(tmp_path / "first.npz"))

@@ -74,7 +74,10 @@ def test_what_is_read_and_written_is_here(scheduler, tmp_path, capsys, own_store
         "runs.csv": "study anchor-count --table -o",
     }
     for made, command in commands.items():
-        on = [] if made == "runs.csv" else ["--scheduler", scheduler]
+        if made == "runs.csv":
+            on = []
+        else:
+            on = ["--scheduler", scheduler]
         assert main([*command.split(), made, *on]) == 0, (command, capsys.readouterr().err)
         assert (tmp_path / made).exists()
     assert os.listdir(tmp_path / "elsewhere") == []

@@ -77,7 +77,8 @@ def test_a_recipe_keeps_the_metrics(run, files, options):
 
 
 def test_numbers_beside_a_numbered_run_are_no_dimensions(capsys, tmp_path):
-    vectors, names = np.random.default_rng(0).normal(size=(60, 5)), [f"v{place}" for place in range(5)]
+    vectors = np.random.default_rng(0).normal(size=(60, 5))
+    names = [f"v{place}" for place in range(5)]
     frame = pd.DataFrame(vectors, columns=names).assign(price=range(60), id=[f"r{row}" for row in range(60)])
     frame.to_csv(tmp_path / "a.csv", index=False)
     frame.drop(columns="price").to_csv(tmp_path / "b.csv", index=False)

@@ -205,7 +205,8 @@ def test_work_for_gpu_of_this_machine_goes_to_one_process(monkeypatch, tmp_path,
 
     monkeypatch.setenv(DEVICE, "cuda")
     queue = JobQueue(store=Store(tmp_path))
-    queue._client, queue._cluster = Client(), cluster
+    queue._client = Client()
+    queue._cluster = cluster
     monkeypatch.setattr(queue, "start", lambda: None)
     for function in (on_gpu, on_cpu):
         queue.submit(digest_of(function.__name__), function, title="any")

@@ -65,7 +65,8 @@ def test_any_exported_file_carries_its_recipe(original, tmp_path, run, carrier):
 
 def test_a_recipe_finds_its_files_in_another_folder(original, tmp_path, monkeypatch, run, refuse):
     figure = original("comparison")
-    elsewhere, data = tmp_path / "elsewhere", tmp_path / "elsewhere" / "data" / "vectors"
+    elsewhere = tmp_path / "elsewhere"
+    data = tmp_path / "elsewhere" / "data" / "vectors"
     data.mkdir(parents=True)
     (elsewhere / "recipe.json").write_bytes(figure.bytes("json"))
     (tmp_path / "first.npz").rename(data / "first.npz")

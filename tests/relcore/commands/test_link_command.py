@@ -15,7 +15,8 @@ def pair_of_files(tmp_path):
     rng = np.random.default_rng(1)
     vectors = rng.normal(size=(400, 20)) @ rng.normal(size=(20, 20))
     rotation, _ = np.linalg.qr(rng.normal(size=(20, 20)))
-    order, ids = rng.permutation(400), np.array([f"w{row}" for row in range(400)])
+    order = rng.permutation(400)
+    ids = np.array([f"w{row}" for row in range(400)])
     np.savez(tmp_path / "one.npz", vectors=vectors, ids=ids)
     for name, letter in (("two", "w"), ("other", "v")):
         named = np.char.replace(ids, "w", letter)[order]
@@ -81,7 +82,8 @@ def test_a_table_without_pairs_is_refused(tmp_path, content, told):
 
 
 def test_links_of_earlier_versions_are_read_and_cut_ones_refused(tmp_path):
-    path, text = tmp_path / "pairs.tsv", "source\ttarget\tfound\tprecision\na\tb\tseed\t1.0\n"
+    path = tmp_path / "pairs.tsv"
+    text = "source\ttarget\tfound\tprecision\na\tb\tseed\t1.0\n"
     path.write_text(text)
     assert known_pairs(path) == (("a", "b"),)
     path.write_text(text + "c\td\n")

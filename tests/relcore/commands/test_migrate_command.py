@@ -28,7 +28,8 @@ JUDGED = "migrate old.npz new.npz --queries-old q_old.npz --queries-new q_new.np
 
 def test_the_sentence_comes_first_and_formats_agree(run, vectors):
     text = run(JUDGED)
-    found, table = json.loads(run(JUDGED, "--json")), pd.read_csv(io.StringIO(run(JUDGED, "--csv")))
+    found = json.loads(run(JUDGED, "--json"))
+    table = pd.read_csv(io.StringIO(run(JUDGED, "--csv")))
     assert "by the judgements, nDCG@10 is" in text.splitlines()[0] == found["verdict"]["sentence"]
     options = ["keep", "bridge", "query both models", "cascade", "re-embed"]
     assert [row["option"] for row in found["rows"]] == table.option.tolist() == options

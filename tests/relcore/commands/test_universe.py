@@ -12,7 +12,8 @@ from relcore.files.reading import write_space
 @pytest.fixture
 def files(tmp_path):
     rng = np.random.default_rng(0)
-    true, ids = rng.normal(size=(200, 5)), [f"row {i}" for i in range(200)]
+    true = rng.normal(size=(200, 5))
+    ids = [f"row {i}" for i in range(200)]
     for name in "abcd":
         turn, _ = np.linalg.qr(rng.normal(size=(5, 5)))
         space = LatentSpace((true + 0.1 * rng.normal(size=true.shape)) @ turn, ids)
@@ -23,7 +24,8 @@ def test_fit_add_and_map(files, tmp_path, run):
     record = json.loads(run("universe a.npz b.npz c.npz -o abc.universe --recipe abc.json --json"))
     assert record["spaces"] == ["a", "b", "c"]
     assert len(record["pairs"]) == 6
-    universe, recipe = Universe.load("abc.universe"), read_recipe(tmp_path / "abc.json")
+    universe = Universe.load("abc.universe")
+    recipe = read_recipe(tmp_path / "abc.json")
     assert [row["accuracy"] for row in record["pairs"]] == universe.table().accuracy.tolist()
     assert recipe_of(recipe).draw().table().equals(universe.table())
     moving = recipe_of(recipe | {"chart": "rows"}).draw()
@@ -35,6 +37,7 @@ def test_fit_add_and_map(files, tmp_path, run):
     run("universe map abc.universe d.npz -o common.npy")
     np.testing.assert_array_equal(np.load("common.npy"), larger.map(load_space("d.npz").vectors, "d"))
     run("universe map abc.universe d.npz --to a -o as-a.npz")
-    rows, true = load_space("as-a.npz"), load_space("a.npz")
+    rows = load_space("as-a.npz")
+    true = load_space("a.npz")
     assert rows.ids.tolist() == true.ids.tolist()
     assert (np.vecdot(rows.vectors, true.vectors) / rows.norms / true.norms).mean() > 0.95

@@ -54,7 +54,9 @@ def test_an_unmarked_option_is_not_written_to(name, files, run, tmp_path, capsys
         (tmp_path / victim).write_bytes(b"\0 victim")
     before = contents(tmp_path)
     for flag, action in options(name):
-        victim = "victim.md" if str(action.metavar).endswith(".md") else "victim.npz"
+        victim = "victim.npz"
+        if str(action.metavar).endswith(".md"):
+            victim = "victim.md"
         if not written(action):
             with contextlib.suppress(SystemExit):
                 main([*call, flag, victim])

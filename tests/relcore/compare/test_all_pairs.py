@@ -12,7 +12,8 @@ from relcore.scores.neighbours import jaccard
 from relcore.spaces.space import match
 
 ANCHORS = tuple(f"r{row}" for row in range(0, 150, 10))
-N, D = 150, 12
+N = 150
+D = 12
 # Those of the literature have tests of their own: tests/relcore/scores/test_measures.py.
 METRICS = tuple(name for name in metrics_among_spaces() if "spaces" in names.METRICS[name].of)
 
@@ -79,13 +80,15 @@ def test_unrelated_spaces_are_as_alike_as_chance_has_it(spaces, metric):
 def test_each_number_is_that_of_function_for_pair(spaces, metric):
     settings = {"projection": ProjectionSpec("angular", center=False), "n_queries": 40}
     part = spaces[2].take(np.arange(40, N), "part")  # the others have more rows, so nothing can be kept
-    spaces = [*spaces, part] if metric != "relative cosine" else spaces
+    if metric != "relative cosine":
+        spaces = [*spaces, part]
     found = similarity_matrix(spaces, metric, ANCHORS, k=7, **settings)
     for i in range(len(spaces)):
         for j in range(i, len(spaces)):
             # In the order of the first space, as there: the sampled rows depend on it.
             pair = match(spaces[0], spaces[i]).target, match(spaces[0], spaces[j]).target
-            expected, score = one_pair(metric, *pair, **settings), found.scores[i][j]
+            expected = one_pair(metric, *pair, **settings)
+            score = found.scores[i][j]
             numbers = [(float(one), one.null.low, one.null.high) for one in (score, expected)]
             assert numbers[0] == pytest.approx(numbers[1], abs=1e-6)
             assert (score.k, score.n, score.n_queries) == (expected.k, expected.n, expected.n_queries)

@@ -40,7 +40,10 @@ def test_numbers_are_scale_and_few_whole_numbers_or_texts_are_classes(pair):
     view = View(np.arange(80), np.zeros(80, int), ("a",))
 
     def coloured(values):
-        column = values if isinstance(values, pd.Series) else pd.Series(values, index=pair.ids)
+        if isinstance(values, pd.Series):
+            column = values
+        else:
+            column = pd.Series(values, index=pair.ids)
         return with_color_column(pair, view, ViewSpec(color_by="column:n"), {"n": column}.get)
 
     years = pd.Series(np.arange(1900, 1980), index=pair.ids)

@@ -76,7 +76,8 @@ def test_noise_alone_moves_no_class(form, noisy_sides):
 @pytest.mark.parametrize("noisy_sides", [(1,), (0, 1)])
 def test_noise_alone_moves_no_class_of_few_separated_rows(noisy_sides):
     """As above; before, 10 of 10 draws had a finding with noise in both, since a tight class is mostly noise."""
-    moved, number = 0, np.repeat(np.arange(8), 40)
+    moved = 0
+    number = np.repeat(np.arange(8), 40)
     for draw in range(8):
         rng = np.random.default_rng([9, draw])
         widths = rng.permutation(np.geomspace(0.4, 2.5, 8))[number, None]
@@ -91,7 +92,8 @@ def test_noise_alone_moves_no_class_of_few_separated_rows(noisy_sides):
 def test_noise_that_grows_with_length_of_row_moves_no_class(kind):
     """Classes of unequal lengths, of 30 axes of unequal spread, as pooled word vectors and LSA have. Before, each draw
     with noise by length had a finding."""
-    moved, number = 0, np.repeat(np.arange(6), 40)
+    moved = 0
+    number = np.repeat(np.arange(6), 40)
     for draw in range(4):
         rng = np.random.default_rng([11, draw])
         X = (2 * rng.normal(size=(6, 30))[number] + rng.normal(size=(240, 30))) * np.geomspace(3, 0.2, 30)

@@ -15,7 +15,8 @@ ANCHORS = tuple(f"r{row}" for row in range(60))
 def pair():
     """180 rows in 12 dimensions, and the same rotated."""
     rng = np.random.default_rng(7)
-    rows, ids = rng.normal(size=(180, 12)), [f"r{row}" for row in range(180)]
+    rows = rng.normal(size=(180, 12))
+    ids = [f"r{row}" for row in range(180)]
     rotation, _ = np.linalg.qr(rng.normal(size=(12, 12)))
     return match(LatentSpace(rows, ids, name="a"), LatentSpace(rows @ rotation, ids, name="b"))
 

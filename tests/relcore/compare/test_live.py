@@ -13,8 +13,10 @@ from relcore.maps.pane_maps import TWO, Directions, orient_pairs, pca_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.scores.comparison import class_labels, score_forms
 
-N, KINDS = 200, ("cpu", "torch")
-FIRST, APART = ReductionSpec(fit="first"), ReductionSpec()
+N = 200
+KINDS = ("cpu", "torch")
+FIRST = ReductionSpec(fit="first")
+APART = ReductionSpec()
 
 
 def pair_of(n=N, widths=(12, 9), seed=0):
@@ -50,8 +52,10 @@ def agree(found, expected, turned):
 
 
 def test_drags_equal_fresh_maps_and_one_column_is_computed_in_each(device):
-    pair, rng = pair_of(widths=(12, 9, 7)), np.random.default_rng(1)
-    rows, anchors = np.sort(rng.choice(N, 150, replace=False)), list(rng.choice(N, 8, replace=False))
+    pair = pair_of(widths=(12, 9, 7))
+    rng = np.random.default_rng(1)
+    rows = np.sort(rng.choice(N, 150, replace=False))
+    anchors = list(rng.choice(N, 8, replace=False))
     reference = rng.normal(size=(150, 2)).astype(np.float32)
     for projection, reduction, turned in (
         (ProjectionSpec(), FIRST, reference),
@@ -63,12 +67,14 @@ def test_drags_equal_fresh_maps_and_one_column_is_computed_in_each(device):
         live = LiveComparison(held, anchors, projection, reduction, ("relative", "whitened"))
         before = live.n_columns
         for _ in range(8):
-            slot, row = rng.integers(8), rng.integers(N)
+            slot = rng.integers(8)
+            row = rng.integers(N)
             if row in anchors:
                 continue
             anchors[slot] = int(row)
             live.set_anchors(anchors)
-            found, before = live.maps(), before + 3
+            found = live.maps()
+            before += 3
             assert live.n_columns == before
             for form, maps in found.items():
                 expected = fresh(pair, rows, anchors, projection, reduction, turned, form)
@@ -78,7 +84,8 @@ def test_drags_equal_fresh_maps_and_one_column_is_computed_in_each(device):
 @pytest.mark.parametrize("convention", ["paper", "mutual"])
 def test_class_agreement_is_that_of_explore(device, convention):
     """Where the classes are a part of the space, and a tenth of the rows has none."""
-    pair, rng = pair_of(widths=(9, 9)), np.random.default_rng(4)
+    pair = pair_of(widths=(9, 9))
+    rng = np.random.default_rng(4)
     column = pair.source.vectors[:, 0]
     labels = (column > np.median(column)).astype(str).astype(object)
     labels[rng.permutation(N)[: N // 10]] = ""
@@ -103,10 +110,14 @@ def test_anchors_that_come_and_go_and_more_anchors_than_columns(device):
         expected = fresh(pair, np.arange(N), anchors, ProjectionSpec(), FIRST, None)
         agree(live.maps()["relative"], expected, False)
         scores = score_forms(pair, ["relative"], tuple(pair.ids[anchors]), ProjectionSpec(), n_queries=50)
-        found, scores = live.scores(n_queries=50), scores["relative"]
+        found = live.scores(n_queries=50)
+        scores = scores["relative"]
         assert found.cka == pytest.approx(scores["cka"], abs=1e-5)
         # by one anchor no row is nearer than another
-        mrr = scores["mrr"] if len(anchors) > 1 else np.nan
+        if len(anchors) > 1:
+            mrr = scores["mrr"]
+        else:
+            mrr = np.nan
         assert found.mrr == pytest.approx(mrr, abs=1e-5, nan_ok=True)
 
 
@@ -118,12 +129,15 @@ def cosines(space, rows):
 
 
 def test_frame_of_some_rows_lies_on_maps_of_all_and_has_what_is_near(device):
-    pair, shown = pair_of(), np.arange(0, N, 2)
+    pair = pair_of()
+    shown = np.arange(0, N, 2)
     for reduction in (FIRST, ReductionSpec(align=True)):
-        held, forms = LiveRows(pair, np.arange(N)), ("relative", "whitened")
+        held = LiveRows(pair, np.arange(N))
+        forms = ("relative", "whitened")
         live = LiveComparison(held, range(6), reduction=reduction, shown=shown, forms=forms)
         chosen = np.arange(3, 70, 2)
-        some, whole = live.frame(chosen, row=31, k=5), live.frame(row=31, k=5)
+        some = live.frame(chosen, row=31, k=5)
+        whole = live.frame(row=31, k=5)
         for side, space in enumerate((pair.source, pair.target)):
             similar = cosines(space, 31)[shown]
             assert whole.near[side].tolist() == np.argsort(-similar)[:5].tolist()
@@ -145,7 +159,8 @@ def test_drag_brings_map_from_device_and_no_row_to_it_but_those_of_anchor(monkey
     monkeypatch.setenv("RELSCOPE_DEVICE", "cpu")
     live = LiveComparison(LiveRows(pair, np.arange(N)), range(8))
     live.frame()
-    put, products = [], []
+    put = []
+    products = []
     whole = NumpyDevice.product
 
     def counted(self, rows, matrix, name):
@@ -163,8 +178,10 @@ def test_drag_brings_map_from_device_and_no_row_to_it_but_those_of_anchor(monkey
 
 def test_unit_rows_are_held_once_for_all_and_leave_with_their_spaces(monkeypatch, device):
     release_other_rows(())  # what earlier tests left
-    pair, other = pair_of(seed=11), pair_of(seed=12)
-    made, gathered = [], type(device_of()).all_on_device
+    pair = pair_of(seed=11)
+    other = pair_of(seed=12)
+    made = []
+    gathered = type(device_of()).all_on_device
     monkeypatch.setattr(type(device_of()), "all_on_device", lambda *given: made.append(1) or gathered(*given))
     comparisons = [
         LiveComparison(LiveRows(one, np.arange(0, N, 2), directions_of=many), range(5))

@@ -47,19 +47,24 @@ def test_unrelated_rows_have_no_clusters(d):
 def test_sentences_of_sixteen_articles_are_named_by_their_articles():
     """13 of 16 clusters have a word of their article's title or first sentence in their name."""
     specs, _ = example_spaces("sentences", bundled_results())
-    first, last = load(specs[0]), load(specs[2])  # pooled words have no dense clusters, MiniLM has
-    dataset, whole = load_dataset(specs[0].dataset), load_dataset(DatasetSpec("wikipedia"))
+    # pooled words have no dense clusters, MiniLM has
+    first = load(specs[0])
+    last = load(specs[2])
+    dataset = load_dataset(specs[0].dataset)
+    whole = load_dataset(DatasetSpec("wikipedia"))
     text_of = dict(zip(dataset.ids, dataset.items(0, len(dataset)), strict=True))
     about = {}
     for title, sentence in zip(whole.labels, whole.items(0, len(whole)), strict=True):
         about.setdefault(title, f"{title} {sentence}".lower())
     bare = first.with_columns(labels=None)
-    n, flat = len(bare), np.zeros((len(bare), 2))
+    n = len(bare)
+    flat = np.zeros((len(bare), 2))
 
     def texts(ids):
         return [text_of[one] for one in ids]
 
-    found, named = named_clusters(bare, np.arange(n), flat, texts, last), set()
+    found = named_clusters(bare, np.arange(n), flat, texts, last)
+    named = set()
     for number, name in enumerate(found.names):
         articles, counts = np.unique(first.labels[found.numbers == number], return_counts=True)
         article = articles[np.argmax(counts)]
@@ -85,12 +90,14 @@ NEIGHBOURS = pa.struct([("ids", pa.list_(pa.int64())), ("distances", pa.list_(pa
 
 def spaces(n=12):
     rng = np.random.default_rng(0)
-    ids, labels = [f"r{row}" for row in range(n)], np.array(["x", "b"], dtype=object)[np.arange(n) % 2]
+    ids = [f"r{row}" for row in range(n)]
+    labels = np.array(["x", "b"], dtype=object)[np.arange(n) % 2]
     return [LatentSpace(rng.normal(size=(n, d)), ids, name=f"{d} wide", labels=labels) for d in (4, 6)]
 
 
 def test_rows_have_places_neighbours_among_rows_shown_and_all_columns():
-    pair, rows = match(*spaces()), np.array([1, 3, 4, 7, 8, 11])
+    pair = match(*spaces())
+    rows = np.array([1, 3, 4, 7, 8, 11])
     maps = [np.arange(12.0).reshape(6, 2), np.arange(18.0).reshape(6, 3)]
     columns = rows_table(pair, rows).assign(x=list("abcdef"))
     table = atlas_table((pair.source, pair.target), rows, maps, columns, k=2)

@@ -14,7 +14,8 @@ def pictures(widget):
 @pytest.fixture
 def spaces():
     rng = np.random.default_rng(0)
-    vectors, (turn, _) = rng.normal(size=(60, 5)), np.linalg.qr(rng.normal(size=(5, 5)))
+    vectors = rng.normal(size=(60, 5))
+    (turn, _) = np.linalg.qr(rng.normal(size=(5, 5)))
     ids = np.array([f"row {i}" for i in range(60)], dtype=object)
     order = rng.permutation(50)
     return LatentSpace(vectors, ids, name="a"), LatentSpace((vectors @ turn)[order], ids[order], name="b")

@@ -16,7 +16,8 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.space import match
 
-A, B = SpaceSpec("bundled", "a"), SpaceSpec("bundled", "b")
+A = SpaceSpec("bundled", "a")
+B = SpaceSpec("bundled", "b")
 
 
 @pytest.fixture
@@ -63,13 +64,15 @@ def test_json_and_back_is_the_same(recipe):
 def shuffled(files, pair, rng):
     """The files again, the target's rows in another order, 20 of them gone and one of its own."""
     kept = np.append(rng.permutation(60)[:40], 0)
-    vectors, ids = pair.target.vectors[kept], [*pair.ids[kept[:-1]], "own"]
+    vectors = pair.target.vectors[kept]
+    ids = [*pair.ids[kept[:-1]], "own"]
     np.savez(files[1].name, vectors=vectors, ids=np.array(ids, dtype=str))
     return files
 
 
 def test_three_models_over_rows_that_all_have_are_drawn_again(pair, shuffled, files):
-    third, rng = files[0].name.replace("s.npz", "third.npz"), np.random.default_rng(4)
+    third = files[0].name.replace("s.npz", "third.npz")
+    rng = np.random.default_rng(4)
     np.savez(third, vectors=rng.normal(size=(50, 3)), ids=pair.ids[10:].astype(str))
     specs = (*shuffled, SpaceSpec("file", third))
     matched = match(*map(load, specs))

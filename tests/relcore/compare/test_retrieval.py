@@ -46,7 +46,8 @@ def test_space_that_cannot_encode_query_is_searched_around_what_other_finds():
 
 
 def test_rows_that_only_one_space_finds_are_told_apart():
-    pair, rng = rotated_pair(), np.random.default_rng(1)
+    pair = rotated_pair()
+    rng = np.random.default_rng(1)
     other = LatentSpace(rng.normal(size=(400, 16)), pair.ids, name="unrelated")
     found = rank_rows(match(pair.source, other), (pair.source.vectors[7], other.vectors[7]), 5)
     assert found.found.sum(axis=0).tolist() == [5, 5]

@@ -18,13 +18,15 @@ from relcore.drift.check import (
 )
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, with_jitter
 
-N, D = 400, 12
+N = 400
+D = 12
 LABELS = np.array([f"class {number % 8}" for number in range(N)])
 MOVED = LABELS == "class 3"
 
 
 def version(vectors, name, labels=None, rows=None):
-    rows = range(len(vectors)) if rows is None else rows
+    if rows is None:
+        rows = range(len(vectors))
     return LatentSpace(vectors, [f"row {number}" for number in rows], name=name, labels=labels)
 
 
@@ -83,13 +85,17 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_rows_are_an_alarm(vectors, name):
     quantity, change = BROKEN[name]
-    rows = np.flatnonzero(~MOVED) if name == "one class missing" else None
+    rows = None
+    if name == "one class missing":
+        rows = np.flatnonzero(~MOVED)
     drift, verdict = compared(vectors, change(vectors, np.random.default_rng(4)), LABELS, rows)
     assert quantity in {check.measure.quantity for check in verdict.alarms(EVERYTHING_NEW)}
     assert drift.headline(verdict)[:5] == "Drift" or drift.unrelated
     if quantity in vars(BrokenRows()):
         assert verdict.alarms(NEW_QUERIES)[0].measure.quantity == quantity
-        told = "has more constant dim" if quantity == "constant" else "breaks rows that were whole"
+        told = "breaks rows that were whole"
+        if quantity == "constant":
+            told = "has more constant dim"
         assert drift.headline(verdict).startswith(f"Drift: 'v2' {told}")
     if name.startswith("one class"):
         assert drift.of(ROWS, quantity, "class 3").value == 1
@@ -108,7 +114,8 @@ ONE_ROW = {
 def test_one_row_that_was_whole_and_is_broken_is_alarm_with_its_id(vectors, kind, turn):
     """Before, three zero, one repeated and three missing of 2,000 rows were no alarm."""
     new = with_jitter(vectors, JITTER, np.random.default_rng(6))
-    new = (new @ ortho_group.rvs(D, random_state=1)).astype(np.float32) if turn else new
+    if turn:
+        new = (new @ ortho_group.rvs(D, random_state=1)).astype(np.float32)
     rows = np.arange(N)
     if kind == "missing":
         rows = np.delete(rows, 7)

@@ -9,7 +9,8 @@ from relcore.base.rows import unit_rows
 from relcore.drift import measures
 from relcore.drift.measures import SearchedRows, decompose, with_jitter
 
-N, D = 700, 8
+N = 700
+D = 8
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +57,13 @@ def test_parts_sum_to_squared_change_and_rho_is_that_of_scipy(rows, turn):
 
 @pytest.mark.parametrize(("wide", "narrow"), [(8, 5), (5, 8)])
 def test_widths_may_differ_and_then_smaller_side_of_rotation_is_orthonormal(rows, turn, wide, narrow):
-    old, new = rows[:, :wide], (rows @ turn)[:, :narrow]
+    old = rows[:, :wide]
+    new = (rows @ turn)[:, :narrow]
     found = decompose(old, new)
-    few = found.rotation if wide < narrow else found.rotation.T
+    if wide < narrow:
+        few = found.rotation
+    else:
+        few = found.rotation.T
     assert few @ few.T == pytest.approx(np.eye(min(wide, narrow)), abs=1e-9)
     assert np.isnan(found.shares).all()
     padded = decompose(*(np.pad(side, ((0, 0), (0, 8 - side.shape[1]))) for side in (old, new)))
@@ -108,14 +113,16 @@ def test_rank_of_own_row_and_neighbours_among_old_rows(few_rows, other_rows):
     assert found.reciprocal_rank == pytest.approx(np.where(rank <= 10, 1 / rank, 0))
     assert found.lost == pytest.approx((rank > 1).astype(float))
     np.fill_diagonal(similar, -2)
-    now, before = np.argsort(-similar, axis=1)[:, :9].tolist(), plain_neighbours(few_rows, 9, False)
+    now = np.argsort(-similar, axis=1)[:, :9].tolist()
+    before = plain_neighbours(few_rows, 9, False)
     kept = [len(set(one) & two) / 9 for one, two in zip(now, before, strict=True)]
     assert found.churn == pytest.approx(1 - np.array(kept))
 
 
 def test_duplicates_are_neither_lost_nor_changed_by_noise(few_rows):
     """Each row four times, and two neighbours: noise decides which of its three twins they are."""
-    twins, rng = np.repeat(few_rows[:50], 4, axis=0), np.random.default_rng(9)
+    twins = np.repeat(few_rows[:50], 4, axis=0)
+    rng = np.random.default_rng(9)
     pair = [with_jitter(twins, 1e-3, rng) for _ in range(2)]
     assert searched(measures.across, *pair, 2).lost.mean() > 0.3
     assert searched(measures.churn, *pair, 2, True).mean() > 0.2

@@ -24,7 +24,8 @@ def small_wikipedia(monkeypatch):
 
 
 def test_digits_are_scikit_learns():
-    digits, known = load_dataset(DatasetSpec("digits")), load_digits()
+    digits = load_dataset(DatasetSpec("digits"))
+    known = load_digits()
     assert (len(digits), digits.kind) == (1797, "images")
     assert digits.labels.tolist() == [str(label) for label in known.target]
     images = digits.items(5, 8)
@@ -74,7 +75,8 @@ def test_the_list_asks_no_network(monkeypatch):
 
 
 def test_datasets_of_two_languages_match_by_id():
-    sentences, parts = load_parallel(tuple(LANGUAGES)), {}
+    sentences = load_parallel(tuple(LANGUAGES))
+    parts = {}
     for name in LANGUAGES:
         parts[name] = load_dataset(DatasetSpec("parallel", name))
         assert (parts[name].ids[0], parts[name].kind, parts[name].labels) == ("s001", "texts", None)

@@ -47,7 +47,8 @@ def write_images(path, contents, **columns):
 
 @pytest.fixture
 def read_rows(monkeypatch):
-    rows, iter_batches = [], parquet.ParquetFile.iter_batches
+    rows = []
+    iter_batches = parquet.ParquetFile.iter_batches
 
     def counted(self, *args, **kwargs):
         for batch in iter_batches(self, *args, **kwargs):
@@ -60,7 +61,8 @@ def read_rows(monkeypatch):
 
 def test_columns_are_found_and_two_of_them_pair(tmp_path):
     spec = write(PAIRS, tmp_path / "pairs.tsv")
-    english, german = load_dataset(spec), load_dataset(DatasetSpec("file", spec.name, column="de", limit=2))
+    english = load_dataset(spec)
+    german = load_dataset(DatasetSpec("file", spec.name, column="de", limit=2))
     assert english.items(0, 3) == PAIRS["en"].tolist()
     assert german.items(0, 2) == PAIRS["de"].tolist()[:2]
     assert english.ids.tolist() == ["pairs/0", "pairs/1", "pairs/2"]

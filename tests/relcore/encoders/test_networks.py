@@ -34,7 +34,8 @@ def test_each_picture_of_any_size_gives_a_vector_of_its_own(architecture, channe
     network = small_network(architecture, channels, size, 17).eval()
     images = torch.rand(3, channels, *size)
     with torch.inference_mode():
-        rows, alone = network(images), network(images[1:2])
+        rows = network(images)
+        alone = network(images[1:2])
     assert rows.shape == (3, 17)
     assert not torch.allclose(rows[0], rows[1])
     torch.testing.assert_close(alone[0], rows[1], rtol=1e-4, atol=1e-5)
@@ -62,7 +63,8 @@ def test_training_is_same_for_random_state_whatever_threads(digits, kind, archit
 
 
 def test_held_out_rows_are_not_trained_on(digits):
-    rows, labels = held_out_rows(200), digits.labels.copy()
+    rows = held_out_rows(200)
+    labels = digits.labels.copy()
     assert len(rows) == 40
     labels[rows] = np.roll(labels[rows], 1)
     other = Dataset(digits.items, digits.ids, name="digits", kind="images", labels=labels, content=list)
@@ -73,7 +75,8 @@ def test_held_out_rows_are_not_trained_on(digits):
 
 
 def test_a_swept_network_learns_and_its_space_is_that_of_the_best_epoch():
-    digits, seen = load_dataset(DatasetSpec("digits", limit=600)), []
+    digits = load_dataset(DatasetSpec("digits", limit=600))
+    seen = []
     encoder = SweptVision("cnn", width=32, epochs=5, learning_rate=1e-2)
     trained = encoder.train(digits, silent, seen.append)
     facts = trained.metadata

@@ -96,7 +96,8 @@ def test_dark_on_light_and_light_on_dark_become_the_same_wherever_they_are_drawn
 
 def test_digits_on_paper_in_uneven_light_are_read_as_their_scans_are(look):
     """Photos made of scans: paper that is twice as bright at one side, and noise. By the nearest other scan."""
-    digits, rng = load_digits(), np.random.default_rng(0)
+    digits = load_digits()
+    rng = np.random.default_rng(0)
     tested = rng.choice(len(digits.data), 60, replace=False)
     others = np.setdiff1d(np.arange(len(digits.data)), tested)
     light = np.linspace(110, 230, 220)[None, :] + np.linspace(-15, 15, 220)[:, None]
@@ -105,7 +106,8 @@ def test_digits_on_paper_in_uneven_light_are_read_as_their_scans_are(look):
         photo = light * (1 - 0.8 * cover) + rng.normal(size=cover.shape) * 4
         return made_like(strokes_of(Image.fromarray(photo.clip(0, 255).astype(np.uint8))), look)
 
-    right, cover = [], np.zeros((220, 220))
+    right = []
+    cover = np.zeros((220, 220))
     with pytest.raises(SpaceError, match="a drawing that stands out"):
         seen(cover)
     for row in tested:

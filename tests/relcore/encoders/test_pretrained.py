@@ -84,7 +84,8 @@ def models(tmp_path_factory, tokenizer):
         ),
         "bert": (tr.BertModel, tr.BertConfig(**SIZES, **TOKENS)),
     }
-    root, saved = tmp_path_factory.mktemp("models"), {}
+    root = tmp_path_factory.mktemp("models")
+    saved = {}
     for name, (kind, config) in kinds.items():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
@@ -147,7 +148,8 @@ def test_registers_are_no_patches_and_feature_maps_are_averaged(models, digits):
     assert found.last_hidden_state.shape[1] == 1 + 2 + 9
     same(rows_of(digits, folder)["last layer"], found.last_hidden_state[:, 3:].mean(dim=1))
     folder, model = models["resnet"]
-    found, rows = by_hand(folder, model, digits), rows_of(digits, folder, layers=(1, -1))
+    found = by_hand(folder, model, digits)
+    rows = rows_of(digits, folder, layers=(1, -1))
     same(rows["layer 1"], found.hidden_states[1].mean(dim=(2, 3)))
     same(rows["last layer"], found.last_hidden_state.mean(dim=(2, 3)))
     same(rows_of(digits, folder, pooling="pooled")["last layer"], found.pooler_output.flatten(1))
@@ -183,7 +185,10 @@ def assert_means(found, layers, model, tokenizer, texts):
         with torch.inference_mode():
             states = model(input_ids=inputs["input_ids"], output_hidden_states=True)
         for layer, name in layers.items():
-            state = states.last_hidden_state if name == "last layer" else states.hidden_states[layer]
+            if name == "last layer":
+                state = states.last_hidden_state
+            else:
+                state = states.hidden_states[layer]
             np.testing.assert_allclose(found[name][row], state[0].mean(dim=0).numpy(), atol=1e-5)
 
 
@@ -212,7 +217,8 @@ def test_minilm_equals_mean_pooling_by_hand_and_knows_paraphrases(paraphrases):
 
     folder = minilm_folder()
     found = encode(MiniLM((2, 6)), paraphrases)
-    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     assert_means(found, {2: "layer 2", 6: "layer 6"}, model, tokenizer, paraphrases)
     rows = found["layer 6"] / np.linalg.norm(found["layer 6"], axis=1, keepdims=True)
     cosines = rows[::2] @ rows[1::2].T
@@ -242,7 +248,8 @@ def test_a_damaged_minilm_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize("on_gpu", [True, False])
 def test_halving_until_it_fits_and_remembering(on_gpu):
     full = RuntimeError("DefaultCPUAllocator: not enough memory")
-    full, sizes = torch.OutOfMemoryError("CUDA out of memory") if on_gpu else full, []
+    full = torch.OutOfMemoryError("CUDA out of memory") if on_gpu else full
+    sizes = []
 
     def forward(items):
         sizes.append(len(items))
@@ -259,7 +266,8 @@ def test_halving_until_it_fits_and_remembering(on_gpu):
 
 def test_every_device_computes_in_float32():
     """Under autocast, too, which a GPU's float16 would come from."""
-    matrix, types = torch.ones(4, 4), []
+    matrix = torch.ones(4, 4)
+    types = []
 
     def forward(items):
         product = torch.tensor(items, dtype=torch.float32) @ matrix
@@ -290,7 +298,8 @@ def test_a_folder_with_pickles_only_is_refused(folder):
 
 
 def test_a_network_that_never_answers_is_given_up_within_three_seconds(monkeypatch):
-    waits, join = [], threading.Thread.join
+    waits = []
+    join = threading.Thread.join
     monkeypatch.setattr(
         threading.Thread, "join", lambda thread, timeout=None: waits.append(timeout) or join(thread, timeout)
     )

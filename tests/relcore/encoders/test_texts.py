@@ -42,7 +42,8 @@ def test_rows_are_truncated_decomposition_of_tfidf():
 
 
 def test_restored_weights_give_same_rows_and_new_texts_too():
-    encoder, dataset = TfidfSvd(3), texts_dataset(TEXTS)
+    encoder = TfidfSvd(3)
+    dataset = texts_dataset(TEXTS)
     trained = encoder.train(dataset, lambda *_: None)
     restored = encoder.restore(trained, dataset)
     rows = restored(TEXTS)[""]
@@ -92,7 +93,8 @@ def test_sif_weighs_by_frequency_and_removes_first_direction(words):
 
 @pytest.mark.parametrize("weighting", ["plain", "idf", "sif"])
 def test_text_without_known_word_is_zero_vector_and_counted(words, weighting):
-    encoder, dataset = PooledWords(words, weighting), texts_dataset(MIXED_TEXTS)
+    encoder = PooledWords(words, weighting)
+    dataset = texts_dataset(MIXED_TEXTS)
     trained = encoder.train(dataset, lambda *_: None)
     assert trained.metadata == {"texts": 5, "texts without a known word": 1}
     rows = encoder.restore(trained, dataset)(MIXED_TEXTS)[""]

@@ -43,7 +43,10 @@ def test_gensim_data_on_this_machine_needs_no_network(folder, monkeypatch, form)
     rows = [("the", [1.0, 2.25]), ("cat", [3.5, -4.0])]
     content = b"2 2\n"
     for word, (x, y) in rows:
-        row = f"{x} {y}\n".encode() if form == "text" else np.float32([x, y]).tobytes()
+        if form == "text":
+            row = f"{x} {y}\n".encode()
+        else:
+            row = np.float32([x, y]).tobytes()
         content += word.encode() + b" " + row
     (folder / "glove-twitter-25").mkdir()
     (folder / "glove-twitter-25" / "glove-twitter-25.gz").write_bytes(gzip.compress(content))

@@ -41,7 +41,8 @@ def test_equally_near_rows_have_one_order_in_space_and_another_in_another(device
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_solvers_are_numpys(device):
-    engine, A = Engine(device), X[:40].astype(np.float64)
+    engine = Engine(device)
+    A = X[:40].astype(np.float64)
     A[:, 3] = A[:, 4]  # of lower rank
     np.testing.assert_allclose(engine.pinv(A), np.linalg.pinv(A), atol=1e-12)
     np.testing.assert_allclose(engine.lstsq(A, Y[:40]), np.linalg.lstsq(A, Y[:40])[0], atol=1e-12)
@@ -57,7 +58,9 @@ def test_solvers_are_numpys(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_products_of_many_rows_and_moments(device):
-    engine, mean, W = Engine(device), X.mean(axis=0), rng.normal(size=(12, 5))
+    engine = Engine(device)
+    mean = X.mean(axis=0)
+    W = rng.normal(size=(12, 5))
     expected = unit_rows(X, mean) @ W + 1
     mapped = engine.map_rows(X, W, mean=mean, unit=True, shift=np.ones(5))
     np.testing.assert_allclose(mapped, expected, atol=1e-5)
@@ -70,7 +73,8 @@ def test_products_of_many_rows_and_moments(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_array_that_changes_between_two_calls_is_read_again(device):
-    engine, rows = Engine(device), X.copy()
+    engine = Engine(device)
+    rows = X.copy()
     before = engine.map_rows(rows, np.eye(12))
     rows *= 2
     np.testing.assert_allclose(engine.map_rows(rows, np.eye(12)), 2 * before, rtol=1e-6)
@@ -78,7 +82,8 @@ def test_array_that_changes_between_two_calls_is_read_again(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_layout_in_memory_changes_no_digit(device):
-    engine, Z = Engine(device), X[:40, :4]
+    engine = Engine(device)
+    Z = X[:40, :4]
     by_columns = np.asfortranarray(Z)  # as in a DataFrame
     W = Y[:4]
     np.testing.assert_array_equal(engine.map_rows(by_columns, W), engine.map_rows(Z, W))
@@ -124,7 +129,8 @@ def test_where_memory_runs_out_blocks_are_halved_and_at_last_cpu_computes(error)
 def test_space_is_brought_to_device_once_and_each_search_is_fetched_once(monkeypatch):
     base = unit_rows(X)
     base.flags.writeable = False  # as the rows of a space
-    moved, fetched = [], []
+    moved = []
+    fetched = []
     monkeypatch.setattr(TorchDevice, "rows", counted(TorchDevice.rows, moved))
     monkeypatch.setattr(TorchDevice, "get", counted(TorchDevice.get, fetched))
     for queries in (base[:30], base[30:90]):
@@ -170,7 +176,8 @@ def test_shrunk_is_power_of_larger_gram_matrix(device, n, power):
     ("estimator", "most"), [(InverseRelativeProjection("whitened"), 4), (Procrustes(), 3)]
 )
 def test_a_fit_sends_few_matrices_to_the_device(monkeypatch, estimator, most):
-    sent, put = [], TorchDevice.put
+    sent = []
+    put = TorchDevice.put
     monkeypatch.setattr(TorchDevice, "put", lambda self, array: sent.append(array.shape) or put(self, array))
     monkeypatch.setenv("RELSCOPE_DEVICE", "torch")
     estimator.fit(X[:40], X[:40, ::-1])

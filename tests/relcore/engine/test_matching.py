@@ -42,7 +42,8 @@ def test_best_of_both_sides_without_what_is_left_out():
 
 def test_next_best_by_csls_once_partner_is_taken_away():
     X, Y = sides(100, 90)
-    partner, crowded = np.arange(100) % 90, np.linspace(0, 1, 90).astype(np.float32)
+    partner = np.arange(100) % 90
+    crowded = np.linspace(0, 1, 90).astype(np.float32)
     products = X @ Y.T
     products[np.arange(100), partner] = -np.inf
     csls = 2 * products - crowded - np.sort(products, axis=1)[:, -5:].mean(axis=1)[:, None]

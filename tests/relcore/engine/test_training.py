@@ -19,7 +19,10 @@ torch = Lazily("torch")
 def test_two_trainings_at_once_leave_number_of_threads_as_it_was():
     """The second one begins within the first and ends after it."""
     torch.set_num_threads(2)
-    begun, ended, inside, after = Barrier(2), Barrier(2), [], []
+    begun = Barrier(2)
+    ended = Barrier(2)
+    inside = []
+    after = []
 
     def second():
         begun.wait()
@@ -71,7 +74,8 @@ def test_loss_is_summed_over_rows_of_all_batches():
 def trained(steps_of, n=10, batch=4):
     """Weights after three epochs of a small regression, and the optimiser."""
     torch.manual_seed(0)
-    X, weight = torch.randn(n, 3), torch.zeros(3, requires_grad=True)
+    X = torch.randn(n, 3)
+    weight = torch.zeros(3, requires_grad=True)
     optimiser = torch.optim.AdamW([weight], 0.1, fused=True)
 
     def loss_of(rows):
@@ -86,7 +90,8 @@ def trained(steps_of, n=10, batch=4):
 
 def test_on_gpu_each_length_of_batch_is_recorded_after_three_steps_and_replayed(monkeypatch):
     """A replay of the recorded work gives what the work itself gives, with batches from one place."""
-    recordings, replays = [], []
+    recordings = []
+    replays = []
 
     def recorded(work):
         recordings.append(work)
@@ -145,7 +150,8 @@ def test_a_model_that_is_kept_leaves_the_card(monkeypatch):
 @pytest.mark.parametrize("kind", ["mlp", "paper"])
 def test_head_on_path_of_gpu_gives_same_numbers(kind):
     rng = np.random.default_rng(0)
-    X, classes = rng.normal(size=(200, 6)).astype(np.float32), np.arange(200) % 3
+    X = rng.normal(size=(200, 6)).astype(np.float32)
+    classes = np.arange(200) % 3
     with use_device("cpu"):
         expected = fit_head(X, classes, 3, kind).probabilities(X)
     with use_device("torch"):

@@ -75,7 +75,8 @@ def test_the_script_draws_the_recipe_and_prints_its_numbers(make_scene, monkeypa
     figure = scene_exportable(make_scene(n_panes=1), recipe, name="my panes")
     text = figure.bytes("py").decode()
     assert text.index("'''odd") < text.index("'many'"), "long lists stand last"
-    script, called = compile(text, "script", "exec"), []
+    script = compile(text, "script", "exec")
+    called = []
     monkeypatch.setattr("relcore.figure_of", lambda *given: called.append(given) or figure, raising=False)
     monkeypatch.setattr("sys.argv", ["my-panes.py", "data"])
     monkeypatch.chdir(tmp_path)

@@ -34,7 +34,8 @@ RECIPE = {"figure": TEXT, "anchors": [TEXT]}
 
 
 def scene(dimension):
-    rng, n = np.random.default_rng(0), 30
+    rng = np.random.default_rng(0)
+    n = 30
     panes = (
         Pane(MARK, rng.normal(size=(n, dimension)), MARK),
         Pane(f"{MARK} 2", rng.normal(size=(n, dimension)), MARK),

@@ -78,7 +78,8 @@ def test_no_name_covers_another_or_a_star_with_a_label():
     ids = [f"r{row}" for row in range(200)]
     scene = Scene((Pane("map", points),), ids, groups, ("left side", "right side"), named=True)
     rows = [name.row for name in found_names(scene)[0]]
-    star, starred = 0.05, replace(scene, ids=np.array(ids), anchors=np.array([*rows, *range(20)]))
+    star = 0.05
+    starred = replace(scene, ids=np.array(ids), anchors=np.array([*rows, *range(20)]))
     found, places = found_names(starred, star)
     assert {name.text for name in found[:2]} == {"right side", "left side"}
     assert len(found) > 12  # most anchors have their number
@@ -94,7 +95,8 @@ def test_no_name_covers_another_or_a_star_with_a_label():
 
 def test_anchors_have_names_where_their_numbers_have_gaps_and_else_a_key():
     """Figures had the numbers 149, 71, 218 … where the screen had names."""
-    panes, ids = (Pane("map", np.random.default_rng(0).normal(size=(9, 2))),), np.array(list("abcdefghi"))
+    panes = (Pane("map", np.random.default_rng(0).normal(size=(9, 2))),)
+    ids = np.array(list("abcdefghi"))
     scene = Scene(panes, ids, np.full(9, -1), anchors=np.array([2, 5]))
     assert set(names(scene)) == {"1", "2"}
     assert [entry.split() for entry in anchor_key(scene)] == [["1", "c"], ["2", "f"]]
@@ -108,7 +110,8 @@ def test_every_class_keeps_its_name_among_hundreds_of_stars():
     places = np.random.default_rng(0).normal(size=(600, 2))
     groups = np.arange(600) % 10
     places += 4 * np.stack([np.cos(groups), np.sin(groups)], axis=1)
-    panes, names = (Pane("map", places),), tuple("0123456789")
+    panes = (Pane("map", places),)
+    names = tuple("0123456789")
     scene = Scene(panes, np.arange(600).astype(str), groups, names, np.arange(300), named=True)
     assert {name.text for name in found_names(scene, 0.02)[0]} == set(names)
 

@@ -55,7 +55,8 @@ def test_pdf_embeds_truetype_and_no_type_3(make_scene):
 
 def test_points_are_vector_up_to_limit_and_one_picture_pane_above(make_scene):
     scene = make_scene(n=60, n_panes=3)
-    vector, raster = panes(scene, raster_above=60), panes(scene, raster_above=59)
+    vector = panes(scene, raster_above=60)
+    raster = panes(scene, raster_above=59)
     assert images(vector) == 0
     assert images(raster) == 3
     for pdf in (vector, raster):  # frames, rings and stars are paths in both
@@ -84,10 +85,8 @@ def test_three_models_stand_side_by_side_or_in_narrow_figure_on_two_lines(make_s
 
 
 def test_names_of_spaces_are_whole_however_long(make_scene):
-    scene, name = (
-        make_scene(n_panes=2),
-        "sentence-encoder-of-many-words-v2 · sentences of 16 articles, absolute",
-    )
+    scene = make_scene(n_panes=2)
+    name = "sentence-encoder-of-many-words-v2 · sentences of 16 articles, absolute"
     panes = tuple(replace(pane, title=f"{name} {i}") for i, pane in enumerate(scene.panes))
     scene = replace(scene, panes=panes)
     figure = paper.panes_figure(scene, Style(dpi=72))
@@ -123,5 +122,6 @@ def test_points_of_solid_panes_are_drawn_as_turned_on_screen_from_far_to_near():
     drawn = axes.collections[0].get_offsets()
     np.testing.assert_allclose(drawn, (points @ turn.T)[np.argsort(points @ turn[2]), :2])
     assert {text.get_text() for text in axes.texts} >= {"1", "2", "3"}  # as on the screen
-    box, size = axes.get_window_extent(), np.ptp([axes.get_xlim(), axes.get_ylim()], axis=1)
+    box = axes.get_window_extent()
+    size = np.ptp([axes.get_xlim(), axes.get_ylim()], axis=1)
     assert box.width / box.height == pytest.approx(size[0] / size[1])  # one scale for both directions

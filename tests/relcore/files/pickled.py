@@ -101,7 +101,8 @@ def faiss_file():
 def adapter_file(folder, pickled):
     path = folder / export.FILE
     if pickled is None:
-        made, (new, old) = Made(), pairs()
+        made = Made()
+        (new, old) = pairs()
         made.fit(new, old)
         export.write_adapter(made, export.card_of(made, new, old, method="made"), path)
     else:

@@ -117,7 +117,8 @@ def test_a_pickle_of_ten_bytes_takes_no_14_gb(name, tmp_path):
 
 def test_one_long_id_makes_no_column_of_long_ids(tmp_path):
     """300 kB of CSV, whose ids would be 2.4 GB as strings of one width."""
-    path, n = tmp_path / "long.csv", 30_000
+    path = tmp_path / "long.csv"
+    n = 30_000
     lines = [f"{row},1,{row % 7}" for row in range(n - 1)]
     path.write_text("\n".join(["id,a,b", *lines, f"{'x' * 20_000},1,2"]))
     tracemalloc.start()
@@ -134,7 +135,8 @@ def test_one_long_id_makes_no_column_of_long_ids(tmp_path):
 
 @pytest.mark.slow
 def test_a_small_csv_takes_no_gigabytes(tmp_path):
-    path, n = tmp_path / "wide.csv", 40_000
+    path = tmp_path / "wide.csv"
+    n = 40_000
     head = ",".join(f"a{place}" for place in range(n))
     path.write_text(f"id,{head}\n" + "".join(f"{one}{',1' * n}\n" for one in "xy"))
     assert path.stat().st_size < 500_000

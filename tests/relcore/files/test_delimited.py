@@ -111,7 +111,8 @@ NUMBERED = "id,price,label,v0,v1,v2,year\na,10,p,1,2,3,1990\nb,20,q,4,5,6,1991\n
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
 def test_numbers_outside_numbered_run_are_left_out_and_named(tmp_path, suffix):
-    frame, path = pd.read_csv(io.StringIO(NUMBERED)), tmp_path / f"t{suffix}"
+    frame = pd.read_csv(io.StringIO(NUMBERED))
+    path = tmp_path / f"t{suffix}"
     {
         ".csv": lambda: frame.to_csv(path, index=False),
         ".parquet": lambda: frame.to_parquet(path),

@@ -75,7 +75,8 @@ def test_matrix_takes_ids_labels_and_counts_from_its_table_and_pairs_by_them(fol
 
 def named_files(folder):
     """The vectors of a.npy in every format that keeps ids of its own: d0, d1, …"""
-    vectors, ids = np.load(folder / "a.npy").astype(np.float32), [f"d{row}" for row in range(N)]
+    vectors = np.load(folder / "a.npy").astype(np.float32)
+    ids = [f"d{row}" for row in range(N)]
     space = LatentSpace(vectors, ids)
     for suffix in (".npz", ".safetensors", ".parquet"):
         write_space(space, folder / f"own{suffix}")

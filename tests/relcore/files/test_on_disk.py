@@ -17,7 +17,8 @@ from relcore.files.reading import load_space
 from relcore.runs.store import Store
 from relcore.spaces.space import match
 
-N, D = 700, 6
+N = 700
+D = 6
 X = np.random.default_rng(0).standard_normal((N, D)).astype(np.float16)
 IDS = [f"word {row}" for row in range(N)]
 LONG_AGO = 1_600_000_000
@@ -40,7 +41,10 @@ def arrow(path, rows, kind="fixed", batch=300, ids=IDS, form="file"):
     table = pa.table(
         {"vector": lists(rows, kind), "word": pa.array(ids), "label": pa.array(["a", "b"] * (N // 2))}
     )
-    write = pa.ipc.new_file if form == "file" else pa.ipc.new_stream
+    if form == "file":
+        write = pa.ipc.new_file
+    else:
+        write = pa.ipc.new_stream
     with pa.OSFile(str(path), "wb") as sink, write(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=batch)
 

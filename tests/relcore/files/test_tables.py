@@ -20,7 +20,8 @@ from relcore.spaces.space import checked_counts
 def test_batches_join_without_seam_and_stop_at_limit(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(tables, "BLOCK_BYTES", 2_000)
     monkeypatch.setattr(tables, "_BATCH_ROWS", 70)
-    frame, path = pd.DataFrame({"x": np.arange(1_000.0), "y": -np.arange(1_000.0)}), tmp_path / f"t{suffix}"
+    frame = pd.DataFrame({"x": np.arange(1_000.0), "y": -np.arange(1_000.0)})
+    path = tmp_path / f"t{suffix}"
     frame.insert(0, "w", [f"w{i}" for i in range(1_000)])
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
     for limit in (None, 69, 70, 71, 500):

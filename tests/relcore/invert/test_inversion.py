@@ -28,7 +28,9 @@ from relcore.represent import translation
 from relcore.represent.translation import InverseRelativeProjection, recovery_errors
 from relcore.spaces.space import LatentSpace, match
 
-N, D, K = 300, 8, 30
+N = 300
+D = 8
+K = 30
 
 
 @pytest.fixture
@@ -61,7 +63,8 @@ def test_rows_are_those_of_the_estimator(turned_pair, anchors, route, method):
 def test_chance_is_what_permuted_rows_give(turned_pair, anchors, rng):
     found = invert_pair(turned_pair, anchors, InversionSpec())
     mean = found.true.mean(axis=0)
-    rows, true = found.recovered[found.scored], found.true[found.scored]
+    rows = found.recovered[found.scored]
+    true = found.true[found.scored]
     permuted = [recovery_errors(rows, rng.permutation(true), mean)["cosine"].mean() for _ in range(600)]
     null = found.scores["inverse, pruned"].null
     assert null.mean == pytest.approx(np.mean(permuted), abs=0.003)
@@ -76,7 +79,8 @@ def test_chance_of_absolute_copy_is_what_randomly_turned_axes_give(turned_pair, 
     same = match(source, LatentSpace(turned, source.ids, name="t"))
     found = invert_pair(same, anchors, InversionSpec(method="ridge"))
     null = found.scores["absolute copy"].null
-    rows, mean = found.rows[found.scored], turned.mean(axis=0)
+    rows = found.rows[found.scored]
+    mean = turned.mean(axis=0)
     centred = [space[rows] - mean for space in (source.vectors, turned)]
     units = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in centred]
     turns = (ortho_group.rvs(D, random_state=state) for state in range(1, 301))
@@ -89,7 +93,8 @@ def test_chance_of_absolute_copy_is_what_randomly_turned_axes_give(turned_pair, 
 
 def test_inversions_by_other_numbers_share_orders_direct_maps_and_map(turned_pair, anchors, monkeypatch):
     """And give what each gives by itself."""
-    orders, order = [], translation.farthest_order
+    orders = []
+    order = translation.farthest_order
     monkeypatch.setattr(translation, "farthest_order", lambda *of: orders.append(of[2]) or order(*of))
     translation._orders.cache_clear()
     paired = PairedRows(turned_pair, anchors, "forward")
@@ -111,7 +116,8 @@ METHODS = ("pruned", "ridge", "whitened")
 
 def noisy_pair(n=500, d=12, noise=0.5, random_state=0):
     rng = np.random.default_rng(random_state)
-    X, ids = rng.normal(size=(n, d)), [f"r{row}" for row in range(n)]
+    X = rng.normal(size=(n, d))
+    ids = [f"r{row}" for row in range(n)]
     turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
     return match(
         LatentSpace(X, ids, name="a"), LatentSpace(X @ turn + noise * rng.normal(size=(n, d)), ids, name="b")
@@ -130,13 +136,15 @@ def chosen(pair, k, spec):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_each_setting_is_scored_as_estimator_fitted_on_other_anchors(method, monkeypatch):
-    pair, k = noisy_pair(), 40
+    pair = noisy_pair()
+    k = 40
     spec = InversionSpec(method=method, tuned=True)
     means = [mean_row(space.vectors) for space in (pair.source, pair.target)]
     for name, few in (("DELTAS", DELTAS[3:5]), ("OMEGAS", OMEGAS[1:2]), ("RIDGES", RIDGES[3:4])):
         monkeypatch.setattr(inversion, name, few)
     choice = chosen(pair, k, spec)
-    order, cosines = np.random.default_rng([0, k]).permutation(k), []
+    order = np.random.default_rng([0, k]).permutation(k)
+    cosines = []
     for part in range(4):
         held_out = order[part::4]
         known = np.setdiff1d(order, held_out)
@@ -164,7 +172,8 @@ def test_choice_is_nearly_best_of_grid_on_rows_that_took_no_part(words, method):
 
 
 def test_rows_that_are_no_anchors_have_no_say():
-    pair, spec = noisy_pair(), InversionSpec(tuned=True)
+    pair = noisy_pair()
+    spec = InversionSpec(tuned=True)
     anchors = tuple(pair.ids[:60])
     before = invert_pair(pair, anchors, spec)
     rng = np.random.default_rng(1)

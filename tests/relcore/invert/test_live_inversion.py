@@ -11,14 +11,16 @@ from relcore.invert.inversion import InversionSpec, LiveInversion, PairedRows, S
 from relcore.panes.channel import SCORE, SLIDE, sampled_places
 from relcore.spaces.space import LatentSpace, match
 
-N, K = 200, 40
+N = 200
+K = 40
 RIDGES = (0.01, 1.0, 30.0)
 SLIDERS = {"delta": None, "omega": None, "ridge": RIDGES}
 
 
 def rows_of(widths=(12, 10), k=K):
     rng = np.random.default_rng(0)
-    hidden, ids = rng.normal(size=(N, 8)), [f"r{row}" for row in range(N)]
+    hidden = rng.normal(size=(N, 8))
+    ids = [f"r{row}" for row in range(N)]
     sides = [hidden @ rng.normal(size=(8, d)) + 0.3 * rng.normal(size=(N, d)) for d in widths]
     return PairedRows(match(*(LatentSpace(side, ids) for side in sides)), ids[:k], "forward")
 
@@ -34,7 +36,8 @@ def maps_of(answer):
 
 
 def in_full_range(coordinates):
-    low, high = coordinates.min(axis=0), coordinates.max(axis=0)
+    low = coordinates.min(axis=0)
+    high = coordinates.max(axis=0)
     return ((2 * coordinates - low - high) / (high - low)).T
 
 
@@ -45,7 +48,8 @@ def in_full_range(coordinates):
 def test_the_map_is_that_of_a_fresh_inversion(method, k):
     rows = rows_of(k=k)
     start = InversionSpec(method=method, random_state=3, tuned=True)
-    live, rng = LiveInversion(rows, start), np.random.default_rng(1)
+    live = LiveInversion(rows, start)
+    rng = np.random.default_rng(1)
     for _ in range(30):
         numbers = {
             "delta": rng.uniform(0, 0.6),
@@ -85,7 +89,8 @@ def test_no_kept_anchors_are_inverted_twice():
 
 
 def test_answers_are_maps_of_the_slider_s_value():
-    rows, start = rows_of(), InversionSpec(method="ridge", ridge=1.0)
+    rows = rows_of()
+    start = InversionSpec(method="ridge", ridge=1.0)
     answers = SlidAnswers(LiveInversion(rows, start), SLIDERS)
     expected = in_full_range(rows.coordinates(rows.invert(replace(start, ridge=30.0)).recovered)[1])
     answer = answers.answer(answers.read(asked(7, SLIDE, 2, 2000)))

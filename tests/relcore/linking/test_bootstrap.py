@@ -65,7 +65,8 @@ def test_file_of_all_links_names_those_not_kept_and_no_guess_is_certain(tmp_path
     for tenth in np.array_split(np.arange(15, len(right)), 10):
         assert found.nearby[tenth].mean() == pytest.approx(right[tenth].mean(), abs=0.2)
     assert found.nearby[-1] < 0.9 < found.nearby[15]
-    every, kept = links_table(found, every=True), links_table(found)
+    every = links_table(found, every=True)
+    kept = links_table(found)
     assert 15 < len(kept) == len(found.kept) < len(every) == len(found.pairs)
     assert every[: len(kept)].equals(kept)
     assert set(every.kind[len(kept) :]) == {"not kept"}
@@ -127,7 +128,8 @@ def skewed(rng):
 
 @pytest.fixture
 def files(tmp_path):
-    rng, specs = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    specs = []
     X = skewed(rng)
     turn, _ = np.linalg.qr(rng.normal(size=(12, 12)))
     for name, vectors in (("first", X), ("second", X @ turn + 0.3 * rng.normal(size=X.shape))):
@@ -217,8 +219,11 @@ def test_of_guessed_pairs_confirmed_ones_alone_are_scored(store, files, spaces):
             split(unchecked.ids, anchors=unchecked.source.rows(anchors))
 
 
-ANCHORS, SWAPPED = tuple(IDS[:30]), (IDS[1], IDS[0], *IDS[2:30])
-MANY, FEW = 80, 70  # of 80 confirmed pairs, ten are anchors
+ANCHORS = tuple(IDS[:30])
+SWAPPED = (IDS[1], IDS[0], *IDS[2:30])
+# of 80 confirmed pairs, ten are anchors
+MANY = 80
+FEW = 70
 
 
 def scored(representation, anchors, metric):
@@ -266,7 +271,9 @@ def test_only_pairs_that_are_known_are_scored(name, mark, swapped):
     def spaces(confirmed):
         turned = X @ np.linalg.qr(np.random.default_rng(1).normal(size=(12, 12)))[0]
         found = LatentSpace(turned, mark(IDS, confirmed), name="found", labels=labels)
-        return (found, known) if swapped else (known, found)
+        if swapped:
+            return (found, known)
+        return (known, found)
 
     score, expected = SCORERS[name]
     n = score(*spaces(IDS[20:100]))

@@ -51,7 +51,8 @@ def test_rows_without_any_partner_are_linked(rng):
     centres = rng.normal(size=(40, 20)) * np.arange(1, 21) ** -0.3
     X = centres[rng.integers(40, size=3500)] + 0.5 * rng.normal(size=(3500, 20))
     X, Y = (unit_rows(rows, mean_row(rows)) for rows in (X, X @ turn + 0.2 * rng.normal(size=(3500, 25))))
-    held_x, held_y = X[3000:], Y[3000:]
+    held_x = X[3000:]
+    held_y = Y[3000:]
     *_, linked = link_clusters(X[:1500], Y[1500:3000])
     assert linked.agrees
     assert share_nearest(held_x @ linked.mapping, held_y) > 0.8
@@ -115,8 +116,10 @@ def dense(X, Y, k):
 @pytest.mark.parametrize(("n", "m", "k"), [(257, 90, 10), (61, 803, 3)])
 def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, rng, n, m, k):
     monkeypatch.setattr(engine, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
-    X, Y = unit_rows(rng.normal(size=(n, 12))), unit_rows(rng.normal(size=(m, 12)))
-    scores, found = dense(X, Y, k), match_csls(X, Y, k)
+    X = unit_rows(rng.normal(size=(n, 12)))
+    Y = unit_rows(rng.normal(size=(m, 12)))
+    scores = dense(X, Y, k)
+    found = match_csls(X, Y, k)
     np.testing.assert_array_equal(found.partner, scores.argmax(axis=1))
     np.testing.assert_allclose(found.similarity, scores.max(axis=1), atol=1e-5)
     mutual = np.flatnonzero(scores.argmax(axis=0)[scores.argmax(axis=1)] == np.arange(n))
@@ -124,7 +127,8 @@ def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, rng, n, m, k):
 
 
 def test_equal_rows_are_paired_once(rng):
-    X, Y = unit_rows(rng.normal(size=(50, 12))), unit_rows(rng.normal(size=(50, 12)))
+    X = unit_rows(rng.normal(size=(50, 12)))
+    Y = unit_rows(rng.normal(size=(50, 12)))
     X[1] = X[0]
     for rows in match_csls(X, Y).pairs.tolist():
         assert len(set(rows)) == len(rows)

@@ -36,7 +36,8 @@ def test_blocks_give_the_largest_entries_of_the_transport_plan_of_pot(monkeypatc
 
 
 def test_seeds_stay_and_the_error_falls(rng):
-    X, seeds = unit_rows(rng.normal(size=(150, 8))), np.arange(12)
+    X = unit_rows(rng.normal(size=(150, 8)))
+    seeds = np.arange(12)
     turn, _ = np.linalg.qr(rng.normal(size=(8, 8)))
     steps = list(optimise_anchors(X, unit_rows(X @ turn), np.arange(30), seeds, steps=60))
     assert len(steps) == 60

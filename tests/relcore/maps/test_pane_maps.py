@@ -27,7 +27,9 @@ from relcore.spaces.space import LatentSpace, match
 
 N = 400
 IDS = [f"r{row}" for row in range(N)]
-FEW, MANY = tuple(IDS[:5]), tuple(IDS[50:90])  # fewer and more than the spaces have columns
+# fewer and more than the spaces have columns
+FEW = tuple(IDS[:5])
+MANY = tuple(IDS[50:90])
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,8 @@ def pair():
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize(("center", "fit"), [(True, "first"), (False, "apart")])
 def test_the_map_is_the_pca_of_the_matrix(pair, similarity, center, fit):
-    projection, spec = ProjectionSpec(similarity, center), ReductionSpec(fit=fit)
+    projection = ProjectionSpec(similarity, center)
+    spec = ReductionSpec(fit=fit)
     for anchors in (FEW, MANY):
         for rows in (np.arange(N), np.arange(3, N, 7)):
             assert_same_map(pair, rows, "relative", anchors, projection, spec)
@@ -65,7 +68,9 @@ def assert_same_map(pair, rows, pane, anchors, projection, spec):
 
 @pytest.mark.parametrize("similarity", ["cosine", "l1"])
 def test_of_many_rows_axes_come_from_sample_and_note_says_so(pair, similarity, monkeypatch):
-    projection, spec, rows = ProjectionSpec(similarity), ReductionSpec(fit="first"), np.arange(N)
+    projection = ProjectionSpec(similarity)
+    spec = ReductionSpec(fit="first")
+    rows = np.arange(N)
     expected, _ = pca_pair(pair, rows, "relative", MANY, projection, spec)
     for module in (reduction, pane_maps):
         monkeypatch.setattr(module, "SAMPLED_ROWS", 300)
@@ -83,11 +88,14 @@ def test_of_many_rows_axes_come_from_sample_and_note_says_so(pair, similarity, m
 @pytest.mark.parametrize("pane", ["own", "absolute", "relative", "whitened"])
 @pytest.mark.parametrize("step", [7, 50])  # more and fewer rows than anchors
 def test_other_rows_are_placed_where_map_itself_puts_them(pair, pane, step):
-    projection, spec = ProjectionSpec(), ReductionSpec(n_components=3)
-    rows, others = np.arange(0, N, step), np.array([1, 9, 200])
+    projection = ProjectionSpec()
+    spec = ReductionSpec(n_components=3)
+    rows = np.arange(0, N, step)
+    others = np.array([1, 9, 200])
     matrices = pane_matrices(pair, np.arange(N), MANY, projection, "absolute" if pane == "own" else pane)
     for turn in (np.eye(3), np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]):
-        found, expected = [], []
+        found = []
+        expected = []
         for X in matrices:
             middle = X[rows].mean(axis=0)
             axes = np.linalg.svd(X[rows] - middle, full_matrices=False)[2][:3].T @ turn
@@ -103,7 +111,8 @@ def test_other_rows_are_placed_where_map_itself_puts_them(pair, pane, step):
 
 
 def test_on_another_map_row_is_placed_between_rows_nearest_to_it(pair):
-    rows, twins = np.arange(0, N, 2), np.array([4, 90])
+    rows = np.arange(0, N, 2)
+    twins = np.array([4, 90])
     anywhere = np.random.default_rng(0).normal(size=(len(rows), 2))
     maps = [anywhere] * 2
     placed = coordinates_on_maps(pair, rows, twins, "own", (), ProjectionSpec(), maps, affine=False)
@@ -127,9 +136,11 @@ def test_rows_far_from_zero_without_centring_keep_their_picture():
 
 
 def test_no_matrix_of_similarities_is_formed():
-    n, rng = 60_000, np.random.default_rng(0)
+    n = 60_000
+    rng = np.random.default_rng(0)
     space = LatentSpace(rng.standard_normal((n, 8), dtype=np.float32), [str(row) for row in range(n)])
-    anchors, rows = [str(row) for row in range(500)], np.arange(n)
+    anchors = [str(row) for row in range(500)]
+    rows = np.arange(n)
     pair = match(space, space)
     for similarity in ("cosine", "euclidean"):
         tracemalloc.start()

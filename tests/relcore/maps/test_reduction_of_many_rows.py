@@ -14,7 +14,9 @@ from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
 from relcore.spaces.space import LatentSpace, match
 
-N, LIMIT, AT_ONCE = 600, 250, 100
+N = 600
+LIMIT = 250
+AT_ONCE = 100
 SPEC = ReductionSpec("umap")
 
 
@@ -75,7 +77,8 @@ def linear_layout(monkeypatch):
 def test_map_of_many_rows_is_that_of_matrix_and_forms_none(rows, pane, monkeypatch):
     ids = [f"r{row}" for row in range(N)]
     pair = match(LatentSpace(rows, ids), LatentSpace(rows[:, ::-1] + 1, ids))
-    spec, anchors = replace(SPEC, fit="first"), ids[:20]
+    spec = replace(SPEC, fit="first")
+    anchors = ids[:20]
     for drawn in (np.arange(N), np.arange(3, N, 2)):
         expected, told = reduce_pair(pane_matrices(pair, drawn, anchors, ProjectionSpec(), pane), spec)
         with monkeypatch.context() as patched:

@@ -93,8 +93,10 @@ def test_turn_and_mirroring_are_undone_and_shift_does_not_matter(degrees, mirror
 
 @pytest.mark.parametrize("d_target", [8, 6])
 def test_turned_copy_has_same_picture_in_its_own_axes_and_another_in_shared_ones(d_target):
-    spaces, spec = pair(d_target), ReductionSpec(fit="first")
-    widths, rows = (8, d_target), np.arange(200)
+    spaces = pair(d_target)
+    spec = ReductionSpec(fit="first")
+    widths = (8, d_target)
+    rows = np.arange(200)
     panes = drawn_panes((OWN, "absolute"), widths, spec)
     assert panes == ((OWN, "absolute") if d_target == 8 else (OWN,))
     assert drawn_panes(("absolute", "relative"), (8, 8), ReductionSpec(fit="apart")) == (OWN, "relative")
@@ -106,7 +108,8 @@ def test_turned_copy_has_same_picture_in_its_own_axes_and_another_in_shared_ones
 
 
 def test_one_more_anchor_neither_mirrors_nor_turns_relative_map():
-    spaces, ids = pair(), [f"r{i}" for i in range(60)]
+    spaces = pair()
+    ids = [f"r{i}" for i in range(60)]
     spec = ReductionSpec(fit="first")
     [reference] = reduce_spaces([spaces.source.vectors], spec)
     found = {True: [], False: []}

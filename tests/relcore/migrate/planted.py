@@ -11,7 +11,9 @@ from relcore.migrate.adapters import Adapter, AffineStep
 from relcore.migrate.evaluate import JudgedQuery
 from relcore.spaces.space import LatentSpace
 
-NEW, OLD, PROJECTED = 12, 9, 7
+NEW = 12
+OLD = 9
+PROJECTED = 7
 
 
 @dataclass(eq=False)
@@ -21,7 +23,8 @@ class Made(Adapter):
     projected: bool = False
 
     def _solve(self, new, old):
-        rng, end = np.random.default_rng(7), PROJECTED if self.projected else OLD
+        rng = np.random.default_rng(7)
+        end = PROJECTED if self.projected else OLD
         steps = [
             AffineStep(*(rng.normal(size=shape).astype(np.float32) for shape in ((width, end), end)))
             for width in (NEW, OLD)
@@ -52,10 +55,13 @@ def migration_spaces(n=400, n_queries=60, old_topics=12, new_topics=12, noise=0.
     nearest documents by all twelve topics. A model that sees fewer topics is worse.
     """
     rng = np.random.default_rng(0)
-    topics, asked = rng.normal(size=(n, 12)), rng.normal(size=(n_queries, 12))
-    ids, names = [f"d{row}" for row in range(n)], [f"q{row}" for row in range(n_queries)]
+    topics = rng.normal(size=(n, 12))
+    asked = rng.normal(size=(n_queries, 12))
+    ids = [f"d{row}" for row in range(n)]
+    names = [f"q{row}" for row in range(n_queries)]
     both = np.concatenate([topics, asked])
-    old, new = model(both[:, :old_topics], noise, 24, 1, 0.5), model(both[:, -new_topics:], noise, 32, 2)
+    old = model(both[:, :old_topics], noise, 24, 1, 0.5)
+    new = model(both[:, -new_topics:], noise, 32, 2)
     best = np.argsort(-(unit_rows(asked) @ unit_rows(topics).T), axis=1)[:, :5]
     judgements = tuple(
         JudgedQuery(name, ids[row], 1.0) for name, rows in zip(names, best, strict=True) for row in rows

@@ -82,7 +82,10 @@ def test_onnxruntime_runs_graphs_on_any_number_of_rows(exported):
         return every
 
     new, old = pairs()
-    corpus = run("corpus", old) if adapter.projected else adapter.corpus(old)
+    if adapter.projected:
+        corpus = run("corpus", old)
+    else:
+        corpus = adapter.corpus(old)
     assert_the_same({"queries": run("adapter", new), "corpus": corpus}, adapter)
 
 
@@ -110,7 +113,8 @@ def test_a_faiss_index_with_the_adapter_finds_what_the_adapter_finds(exported, b
 
 def test_no_flipped_bit_of_a_file_is_used(exported):
     _, folder = exported
-    path, script = folder / FILE, {"__file__": str(folder / "apply.py")}
+    path = folder / FILE
+    script = {"__file__": str(folder / "apply.py")}
     exec(compile((folder / "apply.py").read_text(), "apply.py", "exec"), script)
     whole = path.read_bytes()
     for number in range(60):

@@ -51,7 +51,8 @@ def test_ridge_is_that_of_scikit_learn(pairs, m):
 
 
 def test_procrustes_is_that_of_scipy(pairs):
-    new, old = unit_rows(pairs[0][:, :9]), pairs[1]
+    new = unit_rows(pairs[0][:, :9])
+    old = pairs[1]
     means = new[:100].mean(axis=0), old[:100].mean(axis=0)
     rotation, _ = orthogonal_procrustes(new[:100] - means[0], old[:100] - means[1])
     adapter = ProcrustesAdapter().fit(new[:100], old[:100])
@@ -71,7 +72,8 @@ def test_whitened_adapters_are_those_of_relative_projections(pairs, m):
         for side in pairs
     ]
     adapter = WhitenedRelativeAdapter().fit(new[:m], old[:m])
-    found, wanted = adapter.transform(new[m:]) @ adapter.corpus(old[m:]).T, sides[0] @ sides[1].T
+    found = adapter.transform(new[m:]) @ adapter.corpus(old[m:]).T
+    wanted = sides[0] @ sides[1].T
     factors = np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)  # do not change a query's order
     assert found == pytest.approx(wanted * factors[:, None], abs=2e-4)
     assert adapter.corpus(old).shape[1] == min(m, 9)
@@ -80,13 +82,17 @@ def test_whitened_adapters_are_those_of_relative_projections(pairs, m):
 @pytest.mark.parametrize("case", ["two pairs", "all the same", "zero rows"])
 def test_few_and_odd_pairs_give_finite_unit_rows(adapter, rng, case):
     m = 2 if case == "two pairs" else 40
-    new, old = rng.normal(size=(m, 10)), rng.normal(size=(m, 7))
+    new = rng.normal(size=(m, 10))
+    old = rng.normal(size=(m, 7))
     if case == "all the same":
-        new[:], old[:] = new[0], old[0]
+        new[:] = new[0]
+        old[:] = old[0]
     elif case == "zero rows":
-        new[:5], old[3:8] = 0, 0
+        new[:5] = 0
+        old[3:8] = 0
     adapter.fit(new, old)
-    queries, corpus = adapter.transform(rng.normal(size=(30, 10))), adapter.corpus(rng.normal(size=(20, 7)))
+    queries = adapter.transform(rng.normal(size=(30, 10)))
+    corpus = adapter.corpus(rng.normal(size=(20, 7)))
     assert queries.dtype == corpus.dtype == np.float32
     assert queries.shape[1] == corpus.shape[1]
     for rows in (queries, corpus):

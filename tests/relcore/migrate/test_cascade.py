@@ -17,7 +17,8 @@ from tests.relcore.migrate.planted import migration_spaces
 
 
 def test_lists_are_read_by_turns_without_repeats():
-    first, second = np.array([[4, 2, 7, -1]]), np.array([[2, 4, 9, 5]])
+    first = np.array([[4, 2, 7, -1]])
+    second = np.array([[2, 4, 9, 5]])
     assert interleave([first, second], 4).tolist() == [[4, 2, 7, 9]]
     assert interleave([first], 4).tolist() == [[4, 2, 7, -1]]
     assert Candidates("old", 2).of(first, second).tolist() == [[4, 2]]
@@ -25,7 +26,8 @@ def test_lists_are_read_by_turns_without_repeats():
 
 
 def test_candidates_are_ranked_by_the_new_model_and_all_rows_as_candidates_are_re_embedding(rng):
-    queries, corpus = rng.normal(size=(70, 8)), rng.normal(size=(40, 8))
+    queries = rng.normal(size=(70, 8))
+    corpus = rng.normal(size=(40, 8))
     candidates = np.array([rng.permutation(40) for _ in queries])
     assert (rerank(queries, corpus, candidates, 10) == search(queries, corpus, 10)).all()
     candidates[:, 3:] = -1
@@ -106,7 +108,8 @@ def test_costs_of_each_option(judged, found):
 
 def test_a_larger_corpus_makes_a_cascade_worth_its_cost(found):
     more, note = found.scaled(1_000_000)
-    rows, most = {row[0].strip("▸ "): row[4] for row in more.overview()[1:]}, found.n_candidates
+    rows = {row[0].strip("▸ "): row[4] for row in more.overview()[1:]}
+    most = found.n_candidates
     assert (rows["cascade"], rows["re-embed"]) == (f"300, then up to {most} per query", "all 1,000,000")
     assert note.endswith("The scores are of the 700 rows here.")
     assert found.scaled(700) == (found, found.cost_note)
@@ -134,7 +137,8 @@ def test_a_larger_corpus_makes_a_cascade_worth_its_cost(found):
 def test_queries_without_judgements_are_a_log_that_gives_the_cost(judged):
     spaces, _ = judged
     task = Migration(sizes=(), n_candidates=5, adapter="inverse")
-    found, alone = task.run(spaces), task.run(spaces[:2])
+    found = task.run(spaces)
+    alone = task.run(spaces[:2])
     assert (found.price.n_queries, found.price.n_rows, alone.price) == (60, 700, None)
     assert [one.value for one in found.options] == [one.value for one in alone.options]
     assert f"60 queries need {found.price.need.rows} of 700 rows embedded" in found.verdict.sentence

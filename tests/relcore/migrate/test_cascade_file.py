@@ -60,10 +60,8 @@ def test_outside_of_relscope_it_finds_what_was_measured(adapter, tmp_path):
     arrays = {"old": old, "new": new, "old_queries": queries[0], "new_queries": queries[1]}
     np.savez(tmp_path / "given.npz", ids=spaces[0].ids.astype(str), **arrays)
     found = alone(SCRIPT, tmp_path)
-    fitted, rows = (
-        result.fitted(new[spaces[1].rows(spaces[0].ids[result.pairs])], old[result.pairs]),
-        unit_rows(old),
-    )
+    fitted = result.fitted(new[spaces[1].rows(spaces[0].ids[result.pairs])], old[result.pairs])
+    rows = unit_rows(old)
     corpora = rows, fitted.corpus(rows) if fitted.rewrites_corpus else rows
     asked, corpus = added_scores(unit_rows(queries[0]), fitted.transform(queries[1]), corpora, result.weight)
     np.testing.assert_allclose(found["scores"], asked @ corpus.T, atol=1e-3)

@@ -34,7 +34,9 @@ from tests.relcore.migrate.planted import migration_spaces
 
 
 def test_of_two_equal_sides_one_is_called_better_in_at_most_5_percent():
-    paths, ended = np.ones(1), 0.0  # a fair coin that has not ended the test, by the number of heads
+    # a fair coin that has not ended the test, by the number of heads
+    paths = np.ones(1)
+    ended = 0.0
     for n, look in enumerate(sequential_test()):
         clear = ended + paths[look.p <= LEVEL].sum()
         assert clear <= LEVEL
@@ -47,7 +49,8 @@ def test_of_two_equal_sides_one_is_called_better_in_at_most_5_percent():
 
 
 def test_lists_are_compared_by_their_average_overlap():
-    first, second = np.array([[1, 2, 3], [1, 2, -1]]), np.array([[2, 1, 4], [3, 4, -1]])
+    first = np.array([[1, 2, 3], [1, 2, -1]])
+    second = np.array([[2, 1, 4], [3, 4, -1]])
     assert average_overlap(first, second) == pytest.approx([(0 + 1 + 2 / 3) / 3, 0])
 
 
@@ -67,11 +70,17 @@ def models(seed, seen, noise):
 
 def judge(result, best):
     """The verdict of a judge who prefers the five rows with more relevant ones among them."""
-    asked, answers = questions(result, np.arange(300).astype(str), "re-embed"), BlindAnswers()
+    asked = questions(result, np.arange(300).astype(str), "re-embed")
+    answers = BlindAnswers()
     while one := (found := tally(asked, answers)).question:
         relevant = {*map(str, best[int(one.query)])}
         keep, other = (len(relevant & {*side}) for side in (one.keep, one.other))
-        preferred = "other" if other > keep else "keep" if keep > other else "equal"
+        if other > keep:
+            preferred = "other"
+        elif keep > other:
+            preferred = "keep"
+        else:
+            preferred = "equal"
         answer = Answer(one.query, one.keep, one.other, preferred)
         answers = replace(answers, answers=(*answers.answers, answer))
     assert found.n_answers == len(answers.answers) <= MOST
@@ -159,7 +168,8 @@ def test_a_monotone_change_of_scores_is_undone():
 
 def test_the_distance_of_distributions_is_scipys():
     rng = np.random.default_rng(0)
-    first, second = rng.normal(size=300), rng.normal(0.3, size=500).round(1)
+    first = rng.normal(size=300)
+    second = rng.normal(0.3, size=500).round(1)
     assert ks_distance(first, second) == pytest.approx(ks_2samp(first, second).statistic)
 
 
@@ -167,8 +177,10 @@ def test_principal_components_keep_what_first_dimensions_lose(rng):
     rows = unit_rows(rng.normal(size=(300, 8)) @ rng.normal(size=(8, 32)))  # on 8 axes, across all dimensions
 
     def overlap(form):
-        codes, queries = FORMS[form](rows), rows[:50]
-        exact, found = search(queries, rows, 10), search(codes.queries(queries), codes.rows, 10)
+        codes = FORMS[form](rows)
+        queries = rows[:50]
+        exact = search(queries, rows, 10)
+        found = search(codes.queries(queries), codes.rows, 10)
         return np.mean([len({*a} & {*b}) / 10 for a, b in zip(exact, found, strict=True)])
 
     assert overlap("pca-half") == 1.0  # 16 of 32 dimensions hold the 8 axes

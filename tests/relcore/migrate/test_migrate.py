@@ -120,7 +120,8 @@ def test_held_out_rows_are_never_fitted_and_same_ids_are_drawn_wherever_they_sta
     assert len(found.queries) == 77
 
 
-M, Q = 300, 100
+M = 300
+Q = 100
 
 
 def paired(new, old):
@@ -170,11 +171,9 @@ def test_adapter_for_queries_alone_is_chosen_unless_clearly_worse(topics):
 def test_curve_fits_as_much_whatever_number_of_pairs_and_estimate_counts_widths(topics, monkeypatch):
     """Before, 8,000 rows took longer than 9 minutes, and the estimate did not say so."""
     old = topics[:, :3]
-    trial, fitted, known = (
-        on(old, old, old).take(np.arange(5)),
-        [],
-        paired(old[:50], old[:50]).fit("in-place"),
-    )
+    trial = on(old, old, old).take(np.arange(5))
+    fitted = []
+    known = paired(old[:50], old[:50]).fit("in-place")
     monkeypatch.setattr(Pairs, "fit", lambda pairs, adapter: fitted.append(len(pairs.ids)) or known)
     for m in (2600, 5000):
         rows = np.resize(old, (m, 3))
@@ -191,8 +190,14 @@ def test_curve_fits_as_much_whatever_number_of_pairs_and_estimate_counts_widths(
 @pytest.mark.parametrize("heavier", [False, True])
 def test_the_better_model_counts_for_more(topics, heavier):
     """Relevant are rows by all topics, and one of the models knows three of them."""
-    few, every = model(topics[:, :3], 0.1, 24, 1), model(topics, 0.1, 24, 2)
-    old, new = (few, every) if heavier else (every, few)
+    few = model(topics[:, :3], 0.1, 24, 1)
+    every = model(topics, 0.1, 24, 2)
+    if heavier:
+        old = few
+        new = every
+    else:
+        old = every
+        new = few
     found = cross_fitted(on(old, new, topics), fits(paired(new[:M], old[:M]), ("whitened",)))
     assert found.weight in WEIGHTS
     assert (found.weight > 0.5) == heavier
@@ -201,7 +206,8 @@ def test_the_better_model_counts_for_more(topics, heavier):
 def test_choice_on_random_judgements_is_not_optimistic(rng, topics):
     """Negative control: ten random rows are relevant, which no weight and no adapter finds."""
     old, new = (model(topics, 0.5, 24, seed) for seed in (1, 2))
-    trial, adapters = on(old, new, topics), fits(paired(new[:100], old[:100]))
+    trial = on(old, new, topics)
+    adapters = fits(paired(new[:100], old[:100]))
     gains = []
     for _ in range(12):
         lists = rng.permuted(np.tile(np.arange(Q, 2 * M), (Q, 1)), axis=1)[:, :10]

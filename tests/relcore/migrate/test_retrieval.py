@@ -36,7 +36,8 @@ def test_ndcg_is_that_of_scikit_learn(rng, graded, k):
 
 def test_unrelated_lists_score_what_chance_scores(rng):
     """If 10 of 100 rows are relevant, 10 random rows have an nDCG of .1 on average."""
-    n, queries = 100, 2000
+    n = 100
+    queries = 2000
     relevance = relevance_matrix(
         np.repeat(np.arange(queries), 10), np.tile(np.arange(10), queries), np.ones(10 * queries), queries, n
     )

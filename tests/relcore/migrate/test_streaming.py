@@ -19,7 +19,8 @@ def adapter():
 
 @pytest.fixture
 def source(tmp_path):
-    ids, payload = [f"q{row:03}" for row in range(N)], tuple({"title": f"t{row}"} for row in range(N))
+    ids = [f"q{row:03}" for row in range(N)]
+    payload = tuple({"title": f"t{row}"} for row in range(N))
     place = StorePlace("parquet", str(tmp_path / "new.parquet"))
     write_index(place, in_blocks(StoredRows(ids, pairs(N)[0], payload), 16), Target(N, NEW))
     return place
@@ -36,7 +37,9 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("kind", ["npy", "lancedb"])
 def test_mapped_rows_arrive_whole_or_not_at_all(kind, adapter, source, tmp_path):
-    goal, before, rounds = place_of(kind, tmp_path), set(tmp_path.iterdir()), []
+    goal = place_of(kind, tmp_path)
+    before = set(tmp_path.iterdir())
+    rounds = []
 
     def report(*progress):
         rounds.append(progress)
@@ -48,14 +51,16 @@ def test_mapped_rows_arrive_whole_or_not_at_all(kind, adapter, source, tmp_path)
     assert set(tmp_path.iterdir()) == before
     target = adapt(adapter, source, goal, block=7)
     assert (target.n, target.width) == (N, 7)
-    given, found = read(source), read(goal)
+    given = read(source)
+    found = read(goal)
     assert found.ids == given.ids
     assert found.payload == (given.payload if kind in WITH_PAYLOAD else ())
     np.testing.assert_allclose(found.vectors, adapter.transform(given.vectors), atol=1e-5)
 
 
 def test_rows_of_another_width_and_too_large_numbers_are_refused(adapter, source, tmp_path):
-    goal, other = place_of("npy", tmp_path), StorePlace("npy", str(tmp_path / "other.npy"))
+    goal = place_of("npy", tmp_path)
+    other = StorePlace("npy", str(tmp_path / "other.npy"))
     with pytest.raises(SpaceError, match=f"rows of the old model, of width {OLD}, got {NEW}"):
         adapt(adapter, source, goal, side="corpus")
     np.save(other.path, pairs()[1])
@@ -70,7 +75,8 @@ def test_rows_of_another_width_and_too_large_numbers_are_refused(adapter, source
 
 def copied(ids, folder, kind):
     rows = StoredRows(ids, np.eye(len(ids), NEW, dtype=np.float32) + 1, ())
-    source, goal = StorePlace("parquet", str(folder / "copied.parquet")), place_of(kind, folder)
+    source = StorePlace("parquet", str(folder / "copied.parquet"))
+    goal = place_of(kind, folder)
     write_index(source, in_blocks(rows, 3), Target(len(ids), NEW))
     adapt(None, source, goal, block=2)
     return goal

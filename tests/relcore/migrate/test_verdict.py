@@ -65,7 +65,8 @@ def test_equal_options_are_rarely_told_apart(rng):
 
 def test_draws_of_the_pairs_add_their_variance(base, rng):
     """The percentiles of 2,000 draws have an error of 2 to 3 % of the interval's width."""
-    bootstrap, moved = Bootstrap(Q, splits=10), rng.normal(0, 0.01, 10)
+    bootstrap = Bootstrap(Q, splits=10)
+    moved = rng.normal(0, 0.01, 10)
     found = bootstrap.mean(QueryScores(base, moved))
     error = np.sqrt(base.var() / Q + np.mean(moved**2))
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.06)
@@ -80,8 +81,10 @@ def test_intervals_of_few_queries_cover_the_mean(rng):
 
 
 def test_no_interval_is_without_width():
-    all_found, bootstrap = QueryScores(np.ones(100)), Bootstrap(100)
-    sure, equal = bootstrap.mean(all_found), bootstrap.difference(all_found, all_found)
+    all_found = QueryScores(np.ones(100))
+    bootstrap = Bootstrap(100)
+    sure = bootstrap.mean(all_found)
+    equal = bootstrap.difference(all_found, all_found)
     # None of 100: the exact interval of a share ends at 1 − .025^(1/100).
     assert (sure.low, sure.high) == pytest.approx((0.9638, 1), abs=1e-4)
     assert (equal.low, equal.high) == pytest.approx((-0.0362, 0.0362), abs=1e-4)

@@ -126,7 +126,8 @@ def test_how_maps_look_is_heard_whatever_rows_they_show():
 def test_steps_are_at_most_half_step_off_and_reach_both_ends():
     coordinates = np.random.default_rng(0).normal(size=(5000, 2)) * [3, 1e-4] + [1e3, -7]
     steps = quantise(coordinates)
-    low, extent = coordinates.min(axis=0), np.ptp(coordinates, axis=0)
+    low = coordinates.min(axis=0)
+    extent = np.ptp(coordinates, axis=0)
     assert steps.min(axis=0).tolist() == [0, 0]
     assert steps.max(axis=0).tolist() == [POSITION_STEPS, POSITION_STEPS]
     assert np.abs(steps - (coordinates - low) / extent * POSITION_STEPS).max() <= 0.5 + 1e-9

@@ -29,7 +29,9 @@ def run(expression, **values):
     """The value of an expression, or of its promise, of what the scripts define; arrays keep their type."""
     names = []
     for name, value in values.items():
-        kind = TYPES.get(value.dtype.name) if isinstance(value, np.ndarray) else None
+        kind = None
+        if isinstance(value, np.ndarray):
+            kind = TYPES.get(value.dtype.name)
         text = json.dumps(value.tolist() if isinstance(value, np.ndarray) else value)
         names.append(f"const {name} = {f'{kind}.from({text})' if kind else text};")
     done = "(value) => process.stdout.write(JSON.stringify(value ?? null))"
@@ -54,7 +56,8 @@ def places(n=20_000, seed=0):
 
 
 def test_a_payload_is_unpacked_as_it_was_packed():
-    rng, n = np.random.default_rng(0), 11
+    rng = np.random.default_rng(0)
+    n = 11
     cloud = rng.normal(size=(n, 2)).astype(np.float32)
     texts = "", "a", "é", "日本", "\U0001f600\U0001f600", "a\x1fb", "\x1f", "\n", "\0", " ", ""
     ids = np.array(texts, dtype=object)
@@ -75,7 +78,8 @@ def test_a_payload_is_unpacked_as_it_was_packed():
 
 
 def test_rows_travel_as_the_bits_that_python_reads():
-    rng, n = np.random.default_rng(1), 20_003
+    rng = np.random.default_rng(1)
+    n = 20_003
     first, second = (np.sort(rng.choice(n, size, replace=False)) for size in (500, 9000))
     bits, both = run(
         "[[...Uint8Array.from(atob(rowsAsBits(first, n)), (one) => one.charCodeAt(0))],"
@@ -98,7 +102,8 @@ def even_odd(points, polygon):
     return inside
 
 
-rng, BOX = np.random.default_rng(3), np.array([2_559.5, 51_199.5])
+rng = np.random.default_rng(3)
+BOX = np.array([2_559.5, 51_199.5])
 POLYGONS = {
     "a triangle": [[5_000.3, 4_000.7], [60_000.1, 20_000.9], [22_222.2, 64_000.4]],
     "itself crossed": (rng.random((40, 2)) * POSITION_STEPS).tolist(),
@@ -144,7 +149,8 @@ def test_the_nearest_row_is_the_nearest_of_all():
     assert len(set(nearest)) > 20
 
 
-AWAY, LIT = 0x8000, 0x4000
+AWAY = 0x8000
+LIT = 0x4000
 RECTANGLE = [10_000.25, 20_000.25, 50_000.25, 60_000.25]
 
 
@@ -165,7 +171,8 @@ def counted(steps, looks, brushed=False):
         colors=COLORS,
         brushed=brushed,
     )
-    sums, pixels = np.array(density["sums"]), np.array(density["pixels"])
+    sums = np.array(density["sums"])
+    pixels = np.array(density["pixels"])
     return sums.reshape(17, 31, 2, 4), pixels.reshape(17, 31, 4), density["top"]
 
 
@@ -192,7 +199,9 @@ def test_bin_of_three_million_rows_has_their_colour():
 
 
 def test_lines_of_density_hold_their_shares_of_rows():
-    rng, columns, lines = np.random.default_rng(0), 120, 100
+    rng = np.random.default_rng(0)
+    columns = 120
+    lines = 100
     units = (rng.normal(size=(20_000, 2)) * [0.3, 0.2] + [0.1, -0.2]).astype(np.float32)
     units[:500] = [0.9, 0.9]  # hidden, they draw no line
     bins, levels, points = run(
@@ -249,7 +258,9 @@ def test_every_half_is_read_as_numpy_reads_it():
 
 def test_stamped_discs_look_like_those_that_are_drawn_at_rest():
     """On the colour of the surface; a stamp's centre is up to a quarter of a pixel away."""
-    rng, n, side = np.random.default_rng(0), 60, 80
+    rng = np.random.default_rng(0)
+    n = 60
+    side = 80
     look = {"scale": [0.9, 0.9], "offset": [0, 0], "sizes": [6, 4], "surface": [1, 1, 1], "ratio": 1}
     found = run(
         "(() => { const content = { position, color, flags }; ink = new Float32Array(4 * side * side);"
@@ -273,7 +284,8 @@ def test_stamped_discs_look_like_those_that_are_drawn_at_rest():
 
 
 def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
-    rng, n = np.random.default_rng(3), 500
+    rng = np.random.default_rng(3)
+    n = 500
     classes = Facet("genre", "genre", rng.choice([0, 1, 2, 255], n).astype(np.uint8), ("a", "b", "c"))
     edges = tuple(np.linspace(0, 1, BINS + 1).tolist())
     number = Facet("year", "year", rng.integers(0, BINS, n).astype(np.uint8), (), edges)
@@ -291,25 +303,30 @@ def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
         conditions=[asdict(one) for one in conditions],
     )
     np.testing.assert_array_equal(np.array(out) == 0, passing((classes, number), conditions, n))
-    inside, chosen = number.meets(conditions[1]), classes.meets(conditions[0])
+    inside = number.meets(conditions[1])
+    chosen = classes.meets(conditions[0])
     np.testing.assert_array_equal(counts[0], np.bincount(classes.codes[inside], minlength=256))
     np.testing.assert_array_equal(counts[1], np.bincount(number.codes[chosen], minlength=256))
     assert [Condition(**one | {"classes": tuple(one["classes"])}) for one in back] == list(conditions)
 
 
 def test_file_follows_anchor_as_server_does():
-    rng, n, anchors = np.random.default_rng(0), 120, [3, 20, 41, 77, 100]
+    rng = np.random.default_rng(0)
+    n = 120
+    anchors = [3, 20, 41, 77, 100]
     rows = rng.normal(size=(n, 9)) * np.arange(9, 0, -1)
     ids = [f"r{row}" for row in range(n)]
     noisy = (LatentSpace(rows[:, ::-1] + rng.normal(size=rows.shape), ids) for _ in range(2))
     pair = match(LatentSpace(rows, ids), *noisy)
-    reduction, forms = ReductionSpec(fit="apart"), ("relative", TWO)
+    reduction = ReductionSpec(fit="apart")
+    forms = ("relative", TWO)
     maps = pca_pair(pair, np.arange(n), "relative", tuple(pair.ids[anchors]), ProjectionSpec(), reduction)[0]
     live = LiveComparison(LiveRows(pair, np.arange(n), reference=maps[0]), anchors, None, reduction, forms)
     about, units = page_units(pair, np.arange(n), forms, 5, ProjectionSpec(), reduction)
     moved = [60, *anchors[1:]]
     live.set_anchors(moved)
-    frame, scores = live.frame(row=60), live.scores(n_queries=None)
+    frame = live.frame(row=60)
+    scores = live.scores(n_queries=None)
     found = run(
         "(() => { const arrays = { units0, units1, units2 };"
         " const follower = new Follower({ n, live }, (name) => arrays[name] ?? pane); follower.maps(anchors);"

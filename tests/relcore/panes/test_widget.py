@@ -120,17 +120,22 @@ def test_half_surrogate_pair_is_replaced_as_no_message_can_hold_it():
 
 class Follower:
     def header(self, anchors):
-        return {"panes": [1], "many": 0, "spread": 2} if anchors else None
+        if anchors:
+            return {"panes": [1], "many": 0, "spread": 2}
+        return None
 
     def answer(self, anchors, message):
-        return b"" if message == b"nothing" else message + ",".join(anchors).encode()
+        if message == b"nothing":
+            return b""
+        return message + ",".join(anchors).encode()
 
     def spread(self):
         return ["row 7", "row 8"]
 
 
 def test_messages_of_panes_are_answered_for_anchors_that_they_show(monkeypatch):
-    widget, sent = PanesWidget(IDS, draw, anchors=["row 2", "row 3"], live=Follower()), []
+    widget = PanesWidget(IDS, draw, anchors=["row 2", "row 3"], live=Follower())
+    sent = []
     monkeypatch.setattr(widget, "send", lambda *message: sent.append(message))
     name = widget._header["live"]["name"]
     ours = {"live": name}

@@ -14,7 +14,8 @@ from relcore.files.reading import write_space
 from relcore.passport.check import map_to_space, marks_of, name_of
 from relcore.passport.passport import MIXED, ShortAxes, parts_of
 
-D, N = 128, 2400
+D = 128
+N = 2400
 
 
 def model(seed):
@@ -30,7 +31,8 @@ def model(seed):
     return rows
 
 
-FIRST, SECOND = model(0), model(1)
+FIRST = model(0)
+SECOND = model(1)
 
 
 def space(X, name=""):
@@ -72,7 +74,9 @@ def test_classes_with_equal_noise_along_all_axes_are_no_alarm(state):
 
 
 def test_equal_states_give_equal_slopes_whatever_sign_solver_gives_to_axes(monkeypatch, mixed):
-    found, again, eigh = check(mixed, random_state=3), check(mixed, random_state=3), Engine.eigh
+    found = check(mixed, random_state=3)
+    again = check(mixed, random_state=3)
+    eigh = Engine.eigh
     assert found.slope == again.slope
     signs = np.random.default_rng(0)
 
@@ -142,7 +146,8 @@ def test_spaces_that_parts_do_not_fit_are_refused_with_reason():
 
 def test_passport_compares_anchors_ranks_rows_and_names_family(mixed, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    domains, passports = [FIRST(1000, topic, state=3) for topic in (4, 5, 6)], []
+    domains = [FIRST(1000, topic, state=3) for topic in (4, 5, 6)]
+    passports = []
     for name, rows in (("first", domains), ("second", [SECOND(1000, topic, state=3) for topic in (4, 5, 6)])):
         Passport.of(space(mixed[:32], name)).with_fingerprint(rows).save(f"{name}.safetensors")
         passports.append(Passport.load(f"{name}.safetensors"))
@@ -187,7 +192,8 @@ def test_pairs_map_one_model_into_other_and_too_few_are_refused():
 
 def test_the_command_ranks_repairs_and_plans(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    one, rotation = FIRST(1200), np.linalg.qr(np.random.default_rng(3).normal(size=(D, D)))[0]
+    one = FIRST(1200)
+    rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(D, D)))[0]
     write_space(space(np.r_[one[:300] @ rotation, one[300:]].astype(np.float32)), tmp_path / "index.npz")
     write_space(space(one[:90]), tmp_path / "again.npz")
     call = ["check", "index.npz", "--again", "again.npz", "--repair", "whole.npz", "--plan", "plan.json"]

@@ -21,7 +21,8 @@ from relcore.passport.passport import Passport, PassportCard, check
 from relcore.stores.index import StoredRows, Target, write_index
 from tests.relcore.stores.stores import place_of
 
-N, D = 32, 64
+N = 32
+D = 64
 IDS = tuple(f"a sentence, number {row}" for row in range(N))
 
 
@@ -94,11 +95,15 @@ def test_a_known_change_is_named_with_its_evidence(change, passport, vectors):
     found = check(passport, Y)
     assert found.kind == kind
     assert found.sentence.startswith(kind.capitalize())
-    (old, new), apart = (unit_rows(one) @ unit_rows(one).T for one in (vectors, Y)), np.triu_indices(N, 1)
+    (old, new) = (unit_rows(one) @ unit_rows(one).T for one in (vectors, Y))
+    apart = np.triu_indices(N, 1)
     assert found.gram.value == pytest.approx(np.corrcoef(old[apart], new[apart])[0, 1], abs=1e-5)
     assert found.gram.low - 1e-9 <= found.gram.value <= found.gram.high + 1e-9
     if found.cosine:
-        width = 32 if change == "second half zero" else Y.shape[1]
+        if change == "second half zero":
+            width = 32
+        else:
+            width = Y.shape[1]
         cosines = np.vecdot(unit_rows(vectors[:, :width]), unit_rows(Y[:, :width]))
         assert found.cosine.value == pytest.approx(cosines.mean(), abs=1e-6)
         assert found.cosine.low - 1e-9 <= found.cosine.value <= found.cosine.high + 1e-9
@@ -108,7 +113,10 @@ def test_a_known_change_is_named_with_its_evidence(change, passport, vectors):
 @pytest.mark.parametrize("of", ["rotated", "other model", "cut"])
 def test_an_index_of_two_models_is_mixed_and_names_the_others(of, n_others, passport, vectors):
     """Before, an index with 30 % of rotated rows was a changed recipe."""
-    other = drawn(3) if of == "other model" else rotated(vectors)
+    if of == "other model":
+        other = drawn(3)
+    else:
+        other = rotated(vectors)
     some = np.sort(np.random.default_rng(n_others).choice(N, n_others, replace=False))
     mixed = vectors.astype(np.float16).astype(np.float32)
     mixed[some] = other[some]
@@ -154,7 +162,8 @@ def test_rows_are_found_by_id_in_a_larger_space_and_by_order_without_ids(passpor
 
 
 def test_the_file_keeps_all_and_is_a_space(passport, file, vectors):
-    again, space = Passport.load(file), load_space(file)
+    again = Passport.load(file)
+    space = load_space(file)
     assert again.card == passport.card
     assert again.to_bytes() == file.read_bytes()
     assert again.ids == tuple(space.ids) == IDS
@@ -204,7 +213,8 @@ def test_wrong_inputs_are_one_line_with_the_fix(file, run, tmp_path, vectors):
         np.save(f"{name}.npy", content)
     Path("cut.safetensors").write_bytes(file.read_bytes()[:3000])
     Path("twice.txt").write_text("\n".join(["a", *IDS[1:], "a"]))
-    other, out = "expected a passport as safetensors, got another file", ("-o", "made.safetensors")
+    other = "expected a passport as safetensors, got another file"
+    out = ("-o", "made.safetensors")
     for told, *arguments in (
         ("expected two files", "check", file),
         (other, "check", "texts.txt", "new.npy"),
@@ -278,7 +288,8 @@ def test_the_reader_of_the_documentation_needs_numpy_alone(file, tmp_path, vecto
 
 @pytest.mark.slow
 def test_the_recipe_is_named_where_the_model_is_at_hand(run):
-    things, states = ("train", "dog", "river", "letter"), ("late", "new", "lost")
+    things = ("train", "dog", "river", "letter")
+    states = ("late", "new", "lost")
     texts = [f"The {thing} is {state}." for thing in things for state in states]
     Path("texts.txt").write_text("\n".join(texts))
     make = "make", "texts.txt", "--encoder", "minilm", "-o"

@@ -62,9 +62,7 @@ def test_classes_differ_by_at_most_one(space):
     ],
 )
 def test_anchors_that_a_space_lacks_are_refused(make_space, ids, message):
-    large, small = (
-        make_space(np.eye(4), ["r0", "r1", "r2", "qzx"]),
-        make_space(np.diag([1, 1, 0]), name="small"),
-    )
+    large = make_space(np.eye(4), ["r0", "r1", "r2", "qzx"])
+    small = make_space(np.diag([1, 1, 0]), name="small")
     with pytest.raises(SpaceError, match=message):
         shared_anchors(ids, large, small)

@@ -54,7 +54,9 @@ def test_networks_repeat_with_their_random_state(iris):
 @pytest.mark.parametrize("kind", ["mlp", "paper"])
 def test_networks_for_rows_of_one_shape_are_trained_at_once(kind, monkeypatch):
     """Each gets the weights that it gets by itself, up to rounding, with classes of its own."""
-    rng, trained, train = np.random.default_rng(0), [], heads._train
+    rng = np.random.default_rng(0)
+    trained = []
+    train = heads._train
     sides = [rng.normal(size=shape).astype(np.float32) for shape in ((90, 5), (90, 4), (90, 5), (70, 5))]
     classes = [rng.permutation(np.arange(len(X)) % 3) for X in sides]
 
@@ -90,9 +92,11 @@ def test_the_network_is_the_one_of_the_papers_code(iris, monkeypatch):
         for layer, (a, b) in zip(
             affine, [(factor, shift), *zip(rest[6::2], rest[7::2], strict=True)], strict=True
         ):
-            layer.weight.data, layer.bias.data = a, b
+            layer.weight.data = a
+            layer.bias.data = b
         for layer, matrix, bias in zip(linear, rest[0:6:2], rest[1:6:2], strict=True):
-            layer.weight.data, layer.bias.data = matrix.T, bias
+            layer.weight.data = matrix.T
+            layer.bias.data = bias
         hidden = (
             part for layer, norm in zip(linear, norms, strict=False) for part in (layer, nn.SiLU(), norm)
         )

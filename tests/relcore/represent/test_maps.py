@@ -19,7 +19,9 @@ from relcore.represent.translation import (
     recovery_errors,
 )
 
-N, D, K = 400, 12, 40
+N = 400
+D = 12
+K = 40
 TURN = ortho_group.rvs(D, random_state=1).astype(np.float32)
 METHODS = ("pruned", "ridge", "whitened")
 ALL_KEPT = {"method": "pruned", "omega": 1, "delta": 0.0}
@@ -62,7 +64,8 @@ def test_full_rank_relative_space_gives_its_directions_back(X):
 
 def test_pruned_is_mean_over_prunings_of_numpys_pinv(X, Y):
     inverse = fitted(X, Y, omega=3, delta=0.6)
-    A, B = units(X), units(Y)
+    A = units(X)
+    B = units(Y)
     parts = [A[kept].T @ np.linalg.pinv(B[kept].T, rcond=1e-6) for kept in inverse.kept_]
     np.testing.assert_allclose(inverse.matrix_, np.mean(parts, axis=0), atol=1e-5)
     conditions = [np.linalg.cond(B[kept]) for kept in inverse.kept_]
@@ -78,7 +81,8 @@ def test_pruned_is_mean_over_prunings_of_numpys_pinv(X, Y):
 
 def test_ridge_is_scikit_learns_without_offset(X, Y):
     inverse = fitted(X, Y, method="ridge", ridge=0.7)
-    A, B = units(X), units(Y)
+    A = units(X)
+    B = units(Y)
     oracle = Ridge(alpha=0.7, fit_intercept=False).fit(B.T, np.eye(2 * D))  # (B Bᵀ + λI)⁻¹ B
     np.testing.assert_allclose(inverse.matrix_, A.T @ oracle.coef_.T, atol=1e-5)
 
@@ -174,7 +178,8 @@ def test_procrustes_is_found_where_numpys_svd_does_not_converge(source, monkeypa
 
 
 def test_procrustes_is_scipys_on_centred_rows(source, noisy):
-    A, B = source - source.mean(axis=0), noisy - noisy.mean(axis=0)
+    A = source - source.mean(axis=0)
+    B = noisy - noisy.mean(axis=0)
     turn, trace = orthogonal_procrustes(A, B)
     np.testing.assert_allclose(Procrustes(scale=False).fit(source, noisy).matrix_, turn, atol=1e-10)
     np.testing.assert_allclose(

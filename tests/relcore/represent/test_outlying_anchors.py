@@ -83,11 +83,13 @@ def test_rotations_into_any_width_leave_only_swapped_pairs(rng, widths):
 
 @pytest.mark.parametrize(("k", "d"), [(30, 5), (60, 50)])
 def test_of_noisy_right_pairs_few_are_suspect_and_of_unrelated_ones_it_cannot_tell(k, d):
-    suspects, undecided = 0, 0
+    suspects = 0
+    undecided = 0
     for state in range(10):
         rng = np.random.default_rng([k, d, state])
         X = rng.normal(size=(k, d))
-        noisy, unrelated = (X + 0.4 * rng.normal(size=(k, d)), rng.normal(size=(k, d)))
+        noisy = X + 0.4 * rng.normal(size=(k, d))
+        unrelated = rng.normal(size=(k, d))
         suspects += len(audit_pairs(unit(X), unit(noisy)).suspects)
         found = audit_pairs(unit(X), unit(unrelated))
         undecided += not found.decided

@@ -11,7 +11,9 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.represent.similarity import RelativeProjection
 
-N, D, K = 300, 12, 9
+N = 300
+D = 12
+K = 9
 ANCHORS = np.arange(K)
 TURN = ortho_group.rvs(D, random_state=1)
 MIRROR = np.eye(D) - 2 * np.outer(TURN[0], TURN[0])  # Householder: across a plane that no axis is normal to
@@ -74,7 +76,8 @@ def test_invariant_where_it_must_be_and_nowhere_else(X, similarity, center, chan
 )
 def test_equals_its_oracle(X, similarity, center, oracle):
     exact = X.astype(np.float64)
-    exact = exact - exact.mean(axis=0) if center else exact
+    if center:
+        exact = exact - exact.mean(axis=0)
     np.testing.assert_allclose(
         relative(X, similarity, center), oracle(exact, exact[:K]), atol=TOLERANCES.get(similarity, 1e-5)
     )
@@ -100,7 +103,8 @@ def test_whitened_is_scikit_learns_nystroem_on_unit_rows(X):
     unit = unit_rows(X, X.mean(axis=0)).astype(np.float64)
     nystroem = Nystroem(kernel="linear", n_components=K, random_state=0).fit(unit[:K])
     np.testing.assert_allclose(whitened[:, nystroem.component_indices_], nystroem.transform(unit), atol=1e-5)
-    across, own = unit @ unit[:K].T, unit[:K] @ unit[:K].T
+    across = unit @ unit[:K].T
+    own = unit[:K] @ unit[:K].T
     np.testing.assert_allclose(whitened @ whitened.T, across @ np.linalg.solve(own, across.T), atol=1e-5)
 
 

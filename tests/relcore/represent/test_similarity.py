@@ -27,7 +27,8 @@ def test_axes_of_anchors_are_their_singular_values_and_vectors(rng, shape, alike
     anchors = rng.normal(size=shape).astype(np.float32)
     anchors[-5:] = anchors[:5] + alike * anchors[-5:]
     anchors = unit_rows(anchors)
-    axes, values = AnchorAxes.of(anchors), np.linalg.svd(anchors.astype(np.float64), compute_uv=False)
+    axes = AnchorAxes.of(anchors)
+    values = np.linalg.svd(anchors.astype(np.float64), compute_uv=False)
     np.testing.assert_allclose(np.sort(axes.stretch)[::-1], values, atol=1e-7)
     np.testing.assert_allclose((axes.basis * axes.stretch) @ axes.turn.T, anchors, atol=1e-7)
     for vectors in (axes.basis, axes.turn):

@@ -15,12 +15,14 @@ from relcore.runs.entries import BundledResults, digest_of
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns, StudySpec, study_of
 
-WITH_ARRAY, WITHOUT = digest_of("with"), digest_of("without")
+WITH_ARRAY = digest_of("with")
+WITHOUT = digest_of("without")
 
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    source, folder = Store(tmp_path / "source"), tmp_path / "finished"
+    source = Store(tmp_path / "source")
+    folder = tmp_path / "finished"
     source.put(WITH_ARRAY, {"x": np.arange(3.0)}, {"from": "finished"})
     folder.mkdir()
     path = next(source.root.glob("entries/*/*.safetensors"))
@@ -73,7 +75,8 @@ def test_stores_own_result_comes_first_and_finished_one_again_when_it_is_removed
 
 @pytest.mark.parametrize("kind", sorted(STUDIES))
 def test_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
-    study, store = study_of(kind), Store(tmp_path, finished=True)
+    study = study_of(kind)
+    store = Store(tmp_path, finished=True)
     spec = StudySpec.of(study)
     runs = StudyRuns(study, spec)
     assert runs.missing(store) == []
@@ -87,7 +90,8 @@ def test_an_encoder_gives_the_finished_space_again(tmp_path):
     """To the bit on one processor. On others the order of sums differs in the last bits, which training
     widens.
     """
-    example, finished = EXAMPLES["sentences"], BundledResults()
+    example = EXAMPLES["sentences"]
+    finished = BundledResults()
     (space,) = encode(example.dataset, example.encoders[0], Store(tmp_path))
     specs, _ = example_spaces("sentences", finished)
     known = load(specs[0], Store(tmp_path / "other", finished=finished))

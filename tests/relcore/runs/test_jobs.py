@@ -94,7 +94,9 @@ def log(tmp_path):
 
 
 def lines(log):
-    return Path(log).read_text().split() if Path(log).exists() else []
+    if Path(log).exists():
+        return Path(log).read_text().split()
+    return []
 
 
 def test_progress_then_the_result(queue, key, log):

@@ -16,7 +16,8 @@ from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store, TimeLeft
 
 ROOT = Path(__file__).parents[3]
-KEY, OTHER = "a" * 32, "b" * 32
+KEY = "a" * 32
+OTHER = "b" * 32
 
 
 @pytest.fixture
@@ -141,7 +142,8 @@ def test_leftovers_of_dead_writers_are_swept_and_those_of_living_ones_kept(store
 
 
 def test_readers_among_racing_writers_see_whole_entries(store):
-    stop, whole = threading.Event(), set()
+    stop = threading.Event()
+    whole = set()
 
     def write(value):
         while not stop.is_set():
@@ -206,7 +208,9 @@ def told(reports, expected=None, every=0.5, until=None):
     """The estimates at all times of a grid: a page looks twice a second. `reports` are (time, done,
     total), ascending.
     """
-    left, reports, found = TimeLeft(expected), list(reports), {}
+    left = TimeLeft(expected)
+    reports = list(reports)
+    found = {}
     for step in range(int((until or reports[-1][0]) / every) + 1):
         while reports and reports[0][0] <= step * every:
             now, done, total = reports.pop(0)

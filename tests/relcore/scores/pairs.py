@@ -4,7 +4,8 @@ import numpy as np
 
 from relcore.spaces.space import LatentSpace, match
 
-N, HIDDEN = 700, 8
+N = 700
+HIDDEN = 8
 
 
 def pair_of(widths=(24, 24), labelled=None, moved=(0.5, -1.0), size=1.0):
@@ -14,7 +15,8 @@ def pair_of(widths=(24, 24), labelled=None, moved=(0.5, -1.0), size=1.0):
         size * (hidden @ rng.normal(size=(HIDDEN, width)) + 0.5 * rng.normal(size=(N, width)) + offset)
         for width, offset in zip(widths, moved, strict=True)
     ]
-    ids, labels = [f"w{row}" for row in range(N)], None
+    ids = [f"w{row}" for row in range(N)]
+    labels = None
     if labelled is not None:
         classes = (hidden[:, 0] > 0).astype(int) + (hidden[:, 1] > 0)
         labels = [f"c{number}" if rng.random() < labelled else "" for number in classes]

@@ -8,7 +8,8 @@ from relcore.engine.engine import TopRows
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.passes import AlignedPair, RowPair, RowRoles, ScoreRequest, Sums
 
-N, ANCHORS = 500, np.arange(20, 60)
+N = 500
+ANCHORS = np.arange(20, 60)
 rng = np.random.default_rng(0)
 HIDDEN = rng.normal(size=(N, 5))
 SPACES = tuple(
@@ -20,9 +21,11 @@ FORMS = tuple(form for form in REPRESENTATIONS if form != "absolute")
 @pytest.fixture(scope="module", params=["absolute", "held out"])
 def plan(request):
     if request.param == "absolute":
-        forms, roles = ("absolute",), RowRoles(N, queries=np.arange(0, N, 7))
+        forms = ("absolute",)
+        roles = RowRoles(N, queries=np.arange(0, N, 7))
     else:
-        forms, roles = FORMS, RowRoles(N, ANCHORS, np.arange(60, N, 7), ANCHORS)
+        forms = FORMS
+        roles = RowRoles(N, ANCHORS, np.arange(60, N, 7), ANCHORS)
     return RowPair(*SPACES).plan(ScoreRequest(forms, convention="mutual"), roles)
 
 
@@ -84,7 +87,8 @@ def top_of(scores, k, seed=None, size=64):
 @pytest.mark.parametrize("ascending", [False, True])
 def test_nearest_rows_are_those_of_a_full_sort(ascending):
     given = np.random.default_rng(2).normal(size=(9, 3000)).astype(np.float32)
-    given = np.sort(given, axis=1) if ascending else given
+    if ascending:
+        given = np.sort(given, axis=1)
     found = top_of(given, 10)
     np.testing.assert_array_equal(found.rows, np.argsort(-given, axis=1, kind="stable")[:, :10])
     np.testing.assert_array_equal(found.values, -np.sort(-given, axis=1)[:, :10])

@@ -48,7 +48,8 @@ def test_interval_holds_mean_in_95_of_100_samples_also_near_ends(rng, share):
 
 
 def test_z_is_that_of_a_sample_without_replacement():
-    values, groups = np.arange(6.0), np.array([0, 0, 1, 1, 1, -1])
+    values = np.arange(6.0)
+    groups = np.array([0, 0, 1, 1, 1, -1])
     found = lowest_groups(values, groups, n_permutations=9)
     # σ² of 0 … 5 is 35/12; two of six rows: σ²/2 · 4/5, three: σ²/3 · 3/5
     errors = np.sqrt(35 / 12 * np.array([4 / 10, 3 / 15]))

@@ -17,7 +17,8 @@ def sd(null):
 
 
 def all_scores(X, Y):
-    K, L = gram(X), gram(Y)
+    K = gram(X)
+    L = gram(Y)
     scale = np.sqrt(np.sum(K * K) * np.sum(L * L))
     orders = map(list, permutations(range(len(X))))
     return np.array([np.sum(K * L[np.ix_(order, order)]) for order in orders]) / scale
@@ -35,20 +36,24 @@ def gram(X):
 
 
 def cka_by_grams(X, Y):
-    K, L = gram(X), gram(Y)
+    K = gram(X)
+    L = gram(Y)
     return np.sum(K * L) / np.sqrt(np.sum(K * K) * np.sum(L * L))
 
 
 def unbiased_hsic(K, L):
     n = len(K)
-    K, L = K - np.diag(np.diag(K)), L - np.diag(np.diag(L))
+    K = K - np.diag(np.diag(K))
+    L = L - np.diag(np.diag(L))
     return (
         np.sum(K * L) + K.sum() * L.sum() / ((n - 1) * (n - 2)) - 2 / (n - 2) * K.sum(axis=0) @ L.sum(axis=0)
     ) / (n * (n - 3))
 
 
 def debiased_by_grams(X, Y):
-    K, L = X @ X.T, Y @ Y.T  # uncentred: the U-statistic needs no centring
+    # uncentred: the U-statistic needs no centring
+    K = X @ X.T
+    L = Y @ Y.T
     return unbiased_hsic(K, L) / np.sqrt(unbiased_hsic(K, K) * unbiased_hsic(L, L))
 
 
@@ -62,7 +67,8 @@ def test_debiased_is_u_statistic_of_gram_matrices(pair):
 
 def test_many_features_look_alike_by_chance_and_debiasing_takes_that_away(rng):
     X, Y = rng.normal(size=(2, 100, 200))
-    biased, debiased = linear_cka(X, Y), linear_cka(X, Y, debiased=True)
+    biased = linear_cka(X, Y)
+    debiased = linear_cka(X, Y, debiased=True)
     assert biased > 0.6
     assert biased.null.low < biased < biased.null.high
     assert abs(debiased) < 0.05
@@ -72,7 +78,8 @@ def test_many_features_look_alike_by_chance_and_debiasing_takes_that_away(rng):
 @pytest.mark.parametrize(("n", "widths"), [(6, (2, 3)), (7, (1, 4)), (8, (1, 1))])
 def test_null_of_cka_has_moments_of_all_permutations(rng, n, widths):
     X, Y = (rng.normal(size=(n, width)) ** 3 for width in widths)  # skewed: the third moments count
-    scores, null = all_scores(X, Y), linear_cka(X, Y).null
+    scores = all_scores(X, Y)
+    null = linear_cka(X, Y).null
     pearson = pearson3(skew(scores), loc=scores.mean(), scale=scores.std())
     assert null.n_permutations == 0
     assert null.mean == pytest.approx(scores.mean(), abs=1e-6)
@@ -102,8 +109,11 @@ KINDS = {
 def test_few_permutations_lie_beyond_either_end_of_band(rng, kind, n):
     outside = np.zeros(2)
     for _ in range(8):
-        X, Y = KINDS[kind](rng, n), KINDS[kind](rng, n)
-        null, X, Y = linear_cka(X, Y).null, X - X.mean(axis=0), Y - Y.mean(axis=0)
+        X = KINDS[kind](rng, n)
+        Y = KINDS[kind](rng, n)
+        null = linear_cka(X, Y).null
+        X = X - X.mean(axis=0)
+        Y = Y - Y.mean(axis=0)
         scale = np.linalg.norm(X.T @ X) * np.linalg.norm(Y.T @ Y)
         scores = np.array([np.sum((X.T @ Y[rng.permutation(n)]) ** 2) for _ in range(200)]) / scale
         outside += np.mean(scores < null.low), np.mean(scores > null.high)
@@ -113,7 +123,8 @@ def test_few_permutations_lie_beyond_either_end_of_band(rng, kind, n):
 
 
 def test_null_of_debiased_cka_is_close_to_that_of_permutations(rng):
-    X, Y = rng.normal(size=(60, 5)), rng.normal(size=(60, 8))
+    X = rng.normal(size=(60, 5))
+    Y = rng.normal(size=(60, 8))
     orders = [rng.permutation(60) for _ in range(400)]
     scores = np.array([debiased_by_grams(X, Y[order]) for order in orders])
     null = linear_cka(X, Y, debiased=True).null

@@ -39,7 +39,8 @@ def test_scores_are_those_of_metrics_on_test_rows(turned, rng):
     split = Split.held_out(turned.ids, np.arange(20), random_state=3)
     scores = score_pair(source, target, split, k=5, convention="mutual", n_queries=50)
     settings = {"convention": "mutual", "queries": split.queries(50) - 20}
-    source, target = source[20:], target[20:]
+    source = source[20:]
+    target = target[20:]
     assert scores["jaccard"] == jaccard(source, target, 5, **settings)
     assert scores["mrr"] == mrr(source, target, 5, **settings)
     assert scores["cosine"] == pytest.approx(mean_cosine(source, target), abs=1e-6)
@@ -50,7 +51,8 @@ def test_scores_are_those_of_metrics_on_test_rows(turned, rng):
 @pytest.mark.parametrize("convention", ["paper", "mutual"])
 def test_difference_is_that_of_scores_on_rows_that_are_anchors_in_neither(turned, rng, convention):
     noisy = match(turned.source, turned.target.take(np.arange(150)))
-    fewer, more = tuple(noisy.ids[:10]), tuple(noisy.ids[5:25])
+    fewer = tuple(noisy.ids[:10])
+    more = tuple(noisy.ids[5:25])
     before, now = (
         [X + rng.normal(size=X.shape) for X in represent(noisy, "relative", ids, SPEC)]
         for ids in (fewer, more)

@@ -60,7 +60,10 @@ def facts(pair, device, spec=None, **settings):
     levels = {}
     for form, scores in found.items():
         for name, score in scores.items():
-            null = () if score.null is None else (score.null.mean, score.null.low, score.null.high)
+            if score.null is None:
+                null = ()
+            else:
+                null = (score.null.mean, score.null.low, score.null.high)
             levels[form, name] = (float(score), *(score.interval or ()), *null)
     return levels
 
@@ -81,7 +84,8 @@ def test_scores_are_those_of_numpy(device, convention, made):
 
 
 def test_half_precision_of_script_around_it_changes_no_score(device, usual_precision, torch):
-    pair, kind = made_pair(), "cuda" if device == "cuda" else "cpu"
+    pair = made_pair()
+    kind = "cuda" if device == "cuda" else "cpu"
     expected = facts(pair, "cpu")
     torch.set_float32_matmul_precision("medium")
     with torch.autocast(kind, dtype=torch.bfloat16):
@@ -94,7 +98,9 @@ def test_half_precision_of_script_around_it_changes_no_score(device, usual_preci
 
 
 def test_where_memory_of_gpu_runs_out_cpu_goes_on_and_says_so(monkeypatch, torch):
-    pair, product, calls = made_pair(), TorchDevice.product, []
+    pair = made_pair()
+    product = TorchDevice.product
+    calls = []
 
     def full(one, *arguments):
         calls.append(arguments)
@@ -112,7 +118,8 @@ def test_where_memory_of_gpu_runs_out_cpu_goes_on_and_says_so(monkeypatch, torch
 
 def test_no_tensor_has_row_for_each_row_of_space_and_column_for_each_anchor(monkeypatch):
     """The largest tensor that a pass makes does not grow with n."""
-    sizes, product = [], TorchDevice.product
+    sizes = []
+    product = TorchDevice.product
 
     def seen(one, *arguments):
         found = product(one, *arguments)
@@ -134,7 +141,10 @@ def test_a_gpu_that_is_not_there_is_said(monkeypatch, torch):
 
 
 def test_space_is_brought_to_device_once_for_all_representations_and_passes(monkeypatch):
-    moved, products, rows, product = [], [], TorchDevice.rows, TorchDevice.product
+    moved = []
+    products = []
+    rows = TorchDevice.rows
+    product = TorchDevice.product
     monkeypatch.setattr(TorchDevice, "rows", lambda self, X: moved.append(X.shape) or rows(self, X))
     monkeypatch.setattr(
         TorchDevice, "product", lambda self, X, W, name: products.append(name) or product(self, X, W, name)
@@ -152,11 +162,13 @@ def test_space_is_brought_to_device_once_for_all_representations_and_passes(monk
 def test_spaces_of_equal_content_share_copy_until_last_of_them_goes(monkeypatch):
     pytest.importorskip("torch")
     gc.collect()  # what earlier tests left
-    rows, place = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32), device_of("torch")
+    rows = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32)
+    place = device_of("torch")
     spaces = [LatentSpace(rows.copy(), [f"r{row}" for row in range(50)], name=name) for name in "ab"]
     other = LatentSpace(rows + 1, spaces[0].ids)
     assert spaces[0].digest == spaces[1].digest != other.digest
-    before, sent = cached_size("cpu")[0], []
+    before = cached_size("cpu")[0]
+    sent = []
     monkeypatch.setattr(type(place), "rows", lambda self, X: sent.append(len(X)) or self.put(X))
     for space in (*spaces, other):
         place.block_on_device(space.vectors, slice(0, 10))
@@ -171,7 +183,8 @@ def test_spaces_of_equal_content_share_copy_until_last_of_them_goes(monkeypatch)
 
 def test_rows_of_a_file_stay_on_device_and_go_with_their_space(tmp_path):
     pytest.importorskip("torch")
-    rows, place = np.random.default_rng(0).normal(size=(50, 7)), device_of("torch")
+    rows = np.random.default_rng(0).normal(size=(50, 7))
+    place = device_of("torch")
     before = cached_size("cpu")[0]
     np.save(tmp_path / "rows.npy", rows.astype(np.float16))
     mapped = as_mapped_rows(np.load(tmp_path / "rows.npy", mmap_mode="r"))
@@ -193,7 +206,8 @@ def test_least_recently_used_spaces_leave_device_first(monkeypatch):
     spaces = [np.ones((1000, 100), np.float32) for _ in range(4)]
     for X in spaces:
         X.flags.writeable = False
-    before, place = cached_size("cpu")[1], device_of("torch")
+    before = cached_size("cpu")[1]
+    place = device_of("torch")
     for X in spaces[:2]:
         place.block_on_device(X, slice(0, 10))
     assert cached_size("cpu")[1] == before + 800_000

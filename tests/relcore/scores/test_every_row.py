@@ -9,7 +9,8 @@ from relcore.scores import passes
 from relcore.scores.comparison import class_labels, held_out, score_pair
 from relcore.spaces.space import LatentSpace, match
 
-N, D = 1200, 12
+N = 1200
+D = 12
 
 
 @pytest.fixture
@@ -26,7 +27,8 @@ def spaces():
     [("absolute", "paper"), ("relative", "mutual"), ("procrustes", "mutual")],
 )
 def test_several_passes_give_scores_of_whole_search(spaces, representation, convention, monkeypatch):
-    pair, anchors = match(*spaces), () if representation == "absolute" else tuple(spaces[0].ids[:20])
+    pair = match(*spaces)
+    anchors = () if representation == "absolute" else tuple(spaces[0].ids[:20])
     task = ExactScores.on(representation, anchors, ProjectionSpec(), 5, convention)
     made = represent(pair, representation, anchors, task.projection)
     split = held_out(pair, anchors, representation)

@@ -20,7 +20,9 @@ from relcore.scores.neighbours import jaccard
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace, match
 
-N, D, K = 200, 16, 30
+N = 200
+D = 16
+K = 30
 IDS = [f"w{row}" for row in range(N)]
 ANCHORS = IDS[:K]
 rng = np.random.default_rng(0)
@@ -40,7 +42,8 @@ def scores(X, Y, projection, convention="mutual"):
     assert len(pair) == N
     found = {}
     for form in REPRESENTATIONS:
-        made, split = represent(pair, form, ANCHORS, projection), held_out(pair, ANCHORS, form)
+        made = represent(pair, form, ANCHORS, projection)
+        split = held_out(pair, ANCHORS, form)
         scored = score_pair(*made, split, convention=convention)
         found |= {(form, name): float(score) for name, score in scored.items()}
     return found
@@ -89,7 +92,8 @@ def truth(X, Y, form, center, k=10):
     if form == "relative":
         moved = [rows - rows.mean(axis=0) if center else rows for rows in (X, Y)]
         X, Y = ((unit(rows) @ unit(rows)[:K].T)[K:] for rows in moved)
-    a, b = unit(X), unit(Y)
+    a = unit(X)
+    b = unit(Y)
     own, other = (np.argsort(((rows[:, None] - b) ** 2).sum(axis=2), axis=1)[:, :k] for rows in (b, a))
     shared = np.array(
         [len(set(one) & set(two)) for one, two in zip(own.tolist(), other.tolist(), strict=True)]
@@ -124,7 +128,8 @@ def test_scores_of_extreme_spaces_are_those_of_float64_or_carry_note(case):
     n_right = 0
     for form, center in (("absolute", True), ("relative", True), ("relative", False)):
         made = represent(pair, form, ANCHORS, ProjectionSpec(center=center))
-        found, expected = score_pair(*made, held_out(pair, ANCHORS, form)), truth(X, Y, form, center)
+        found = score_pair(*made, held_out(pair, ANCHORS, form))
+        expected = truth(X, Y, form, center)
         for name, score in found.items():
             assert score.note or score == pytest.approx(expected[name], abs=1e-3), (form, center, name)
             n_right += not score.note

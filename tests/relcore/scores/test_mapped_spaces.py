@@ -12,7 +12,8 @@ from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import score_forms, score_table
 from relcore.spaces.space import LatentSpace, RowNumbers, match
 
-N, D = 1500, 12
+N = 1500
+D = 12
 LABELS = [f"class {row % 5}" for row in range(N)]
 
 
@@ -27,7 +28,8 @@ def halves():
 
 @pytest.fixture(scope="module")
 def on_disk(halves, tmp_path_factory):
-    folder, spaces = tmp_path_factory.mktemp("maps"), []
+    folder = tmp_path_factory.mktemp("maps")
+    spaces = []
     for name, rows in zip("XY", halves, strict=True):
         np.save(folder / f"{name}.npy", rows)
         there = np.load(folder / f"{name}.npy", mmap_mode="r")
@@ -48,7 +50,8 @@ def test_equal_ids_pair_without_a_copy_or_an_index(on_disk, in_memory):
     pair = match(on_disk[0], on_disk[0])
     assert pair.source.vectors is on_disk[0].vectors
     assert "index" not in on_disk[0].__dict__
-    found, held = match(*on_disk), match(*in_memory)
+    found = match(*on_disk)
+    held = match(*in_memory)
     assert (found.n_zero, len(found), found.ids.tolist()) == (1, N - 1, held.ids.tolist())
     mixed = match(on_disk[0], in_memory[1])
     assert mixed.target.digest == held.target.digest
@@ -56,7 +59,10 @@ def test_equal_ids_pair_without_a_copy_or_an_index(on_disk, in_memory):
 
 def test_scores_by_block_and_pictures_of_panes_are_same(on_disk, in_memory):
     anchors = [str(row) for row in range(20, 60)]
-    scores, pictures, rows, spec = [], [], np.arange(0, N, 3), ProjectionSpec()
+    scores = []
+    pictures = []
+    rows = np.arange(0, N, 3)
+    spec = ProjectionSpec()
     for spaces in (on_disk, in_memory):
         pair = match(spaces[0], spaces[0])
         scores.append(score_table(score_forms(pair, REPRESENTATIONS, anchors, spec, n_queries=200)))

@@ -35,7 +35,8 @@ def centred(X):
 
 def canonical(X, Y):
     """Correlations, largest first, and the directions in X, by the generalised eigenproblem."""
-    X, Y = centred(X), centred(Y)
+    X = centred(X)
+    Y = centred(Y)
     zero = np.zeros((X.shape[1], Y.shape[1]))
     values, directions = linalg.eigh(
         np.block([[zero @ zero.T, X.T @ Y], [Y.T @ X, zero.T @ zero]]), linalg.block_diag(X.T @ X, Y.T @ Y)
@@ -112,18 +113,21 @@ def by_recall(X, Y, k=10):
 
 
 def by_cycle(X, Y, k=10):
-    first, second = near(X, k)[1], near(Y, k)[1]
+    first = near(X, k)[1]
+    second = near(Y, k)[1]
     return np.mean([any(i in first[j] for j in second[i]) for i in range(len(X))])
 
 
 def by_cknna(X, Y, k=10):
     """Dense, as platonic-rep's `cknna` (commit 07ef02a) has it, without its 1e-6 below the fraction."""
-    (K, first), (L, second) = near(X, k), near(Y, k)
+    (K, first) = near(X, k)
+    (L, second) = near(Y, k)
     n = len(X)
     masks = [np.array([[j in some[i] for j in range(n)] for i in range(n)]) for some in (first, second)]
 
     def align(K, L, mask):
-        K, L = mask * K, mask * L
+        K = mask * K
+        L = mask * L
         ones = np.ones(n)
         whole = np.trace(K @ L) + K.sum() * L.sum() / ((n - 1) * (n - 2)) - 2 * ones @ K @ L @ ones / (n - 2)
         return whole / (n * (n - 3))
@@ -132,7 +136,8 @@ def by_cknna(X, Y, k=10):
 
 
 def by_second_order(X, Y, k=10):
-    (K, first), (L, second) = near(X, k), near(Y, k)
+    (K, first) = near(X, k)
+    (L, second) = near(Y, k)
     rows = [list(a | b) for a, b in zip(first, second, strict=True)]
     return np.mean([1 - spatial.distance.cosine(K[i, some], L[i, some]) for i, some in enumerate(rows)])
 
@@ -191,7 +196,8 @@ def test_axes_of_rounding_do_not_count(d):
 
 
 def changed(X, change):
-    rng, d = np.random.default_rng(7), X.shape[1]
+    rng = np.random.default_rng(7)
+    d = X.shape[1]
     made = {
         "rotation": lambda: X @ stats.ortho_group.rvs(d, random_state=1),
         "scale": lambda: 3 * X,
@@ -208,7 +214,8 @@ def test_it_is_unchanged_by_what_it_says_and_by_nothing_else(name, change):
     # no rotation between the two, for metrics that need common axes
     Y = np.float32(X + np.random.default_rng(2).normal(size=X.shape) * np.linspace(0.05, 0.6, X.shape[1]))
     labels = np.where(X[:, 0] + X[:, 1] > np.median(X[:, 0] + X[:, 1]), "a", "b")
-    before, now = score_of(name, X, Y, labels), score_of(name, changed(X, change), Y, labels)
+    before = score_of(name, X, Y, labels)
+    now = score_of(name, changed(X, change), Y, labels)
     if change in METRICS[name].load().unchanged_by:
         assert float(now) == pytest.approx(float(before), abs=1e-5)
     else:
@@ -218,7 +225,8 @@ def test_it_is_unchanged_by_what_it_says_and_by_nothing_else(name, change):
 def test_affine_map_changes_neither_all_axes_nor_regression_without_ridge():
     X, Y = related()
     for measure, settings in ((svcca, {"share": 1}), (gulp, {"ridge": 0})):
-        before, now = measure(X, Y, **settings), measure(changed(X, "affine"), Y, **settings)
+        before = measure(X, Y, **settings)
+        now = measure(changed(X, "affine"), Y, **settings)
         assert float(now) == pytest.approx(float(before), abs=1e-4)  # of float32 rows
 
 
@@ -228,7 +236,8 @@ def test_affine_map_changes_neither_all_axes_nor_regression_without_ridge():
 @pytest.mark.parametrize("name", [name for name, one in MEASURES.items() if one.paired])
 def test_its_chance_level_is_that_of_function_on_permuted_rows(name, monkeypatch):
     X, Y = related(n=60, wider=2)
-    function, rng = MEASURES[name].function, np.random.default_rng(5)
+    function = MEASURES[name].function
+    rng = np.random.default_rng(5)
     null = function(X, Y).null
     monkeypatch.setattr(
         measures, "by_permutation", lambda *_: null

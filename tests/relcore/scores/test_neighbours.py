@@ -60,7 +60,9 @@ def mrr_by_hand(source, target, k, convention):
         return np.where(ranks <= k, 1 / ranks, 0)
 
     there = one_way(source, target)
-    return there if convention == "paper" else (there + one_way(target, source)) / 2
+    if convention == "paper":
+        return there
+    return (there + one_way(target, source)) / 2
 
 
 BY_HAND = {jaccard: jaccard_by_hand, mrr: mrr_by_hand}
@@ -83,7 +85,9 @@ def test_each_query_has_its_own_overlap_and_rank(make_pair, convention):
     found = find_neighbours(source, target, 7, convention, queries=np.array([3, 11, 60]))
     np.testing.assert_allclose(found.overlap, jaccard_by_hand(source, target, 7, convention)[[3, 11, 60]])
     np.testing.assert_allclose(found.reciprocal_rank, mrr_by_hand(source, target, 7, convention)[[3, 11, 60]])
-    first = np.mean(found.reciprocal_rank == 1) if convention == "paper" else None
+    first = None
+    if convention == "paper":
+        first = np.mean(found.reciprocal_rank == 1)
     assert found.mrr().top1 == first
 
 
@@ -173,7 +177,8 @@ def test_they_are_those_of_a_search_in_a_copy(rng, device, offset, centre):
     np.testing.assert_array_equal(nearest_within(directions(X, mean), queries, 7, device), expected)
 
 
-D, N_ANCHORS = 8, 24
+D = 8
+N_ANCHORS = 24
 
 
 @pytest.mark.parametrize("convention", ["paper", "mutual"])
@@ -195,7 +200,8 @@ def test_effects_are_those_of_search_without_row(rng, convention):
 def population():
     """Rows of four classes in two spaces, and anchors that no draw of rows changes."""
     rng = np.random.default_rng(5)
-    centres, turn = 1.5 * rng.normal(size=(4, D)), np.linalg.qr(rng.normal(size=(D, D)))[0]
+    centres = 1.5 * rng.normal(size=(4, D))
+    turn = np.linalg.qr(rng.normal(size=(D, D)))[0]
 
     def rows(rng, n):
         X = centres[rng.integers(0, 4, n)] + rng.normal(size=(n, D))
@@ -214,7 +220,8 @@ def relative(vectors, anchors, which):
 def test_intervals_of_two_anchor_sets_contain_true_difference(convention):
     """60 draws of 200 rows; the truth is the mean over the draws. 57 are expected, standard error 1.7: 51 or fewer
     come once in 300 times. Intervals half as wide would contain it in 40."""
-    (draw, anchors), split = population(), Split.held_out([f"r{row}" for row in range(200)])
+    (draw, anchors) = population()
+    split = Split.held_out([f"r{row}" for row in range(200)])
     found = []
     for state in range(60):
         vectors = draw(np.random.default_rng([7, state]), 200)

@@ -50,7 +50,8 @@ def test_two_widths_and_hostile_sizes(settings):
 
 def test_same_anchors_change_nothing_and_worse_ones_are_clear():
     pair = pair_of()
-    many, few = ids(pair, *range(40)), ids(pair, *range(2))
+    many = ids(pair, *range(40))
+    few = ids(pair, *range(2))
     for one in anchor_differences(pair, "relative", many, many, SPEC, n_queries=30).values():
         assert one.value == 0
         assert not one.is_clear
@@ -60,7 +61,8 @@ def test_same_anchors_change_nothing_and_worse_ones_are_clear():
 
 @pytest.fixture
 def passes(monkeypatch):
-    made, sums_of = [], RowPair.sums_of
+    made = []
+    sums_of = RowPair.sums_of
     monkeypatch.setattr(
         RowPair,
         "sums_of",
@@ -78,7 +80,9 @@ def passes(monkeypatch):
     ],
 )
 def test_passes_that_were_kept_are_not_made_again(form, convention, before, now, passes):
-    pair, kept, forms = pair_of(labelled=0.8), {}, ("relative", form) if form == "whitened" else (form,)
+    pair = pair_of(labelled=0.8)
+    kept = {}
+    forms = ("relative", form) if form == "whitened" else (form,)
     sets = ids(pair, *range(before)), ids(pair, *range(now))
     settings = {"convention": convention, "labels": class_labels(pair), "n_queries": 30}
     again = anchor_differences(pair, form, *sets, SPEC, **settings)

@@ -19,7 +19,8 @@ SWAPPED = 1 / 300 / 9
 
 def both(pair, anchors, spec=SPEC, forms=REPRESENTATIONS, **settings):
     settings = {"labels": class_labels(pair)} | settings
-    passed, found = score_forms(pair, forms, anchors, spec, **settings), {}
+    passed = score_forms(pair, forms, anchors, spec, **settings)
+    found = {}
     for form in forms:
         whole = score_pair(*represent(pair, form, anchors, spec), held_out(pair, anchors, form), **settings)
         assert list(passed[form]) == list(whole)
@@ -63,7 +64,8 @@ def test_rows_that_are_not_scored_are_no_neighbours_either(mark):
 
 @pytest.mark.parametrize("similarity", [name for name in SIMILARITIES if name != "quantised"])
 def test_other_similarities(similarity):
-    pair, spec = pair_of(), ProjectionSpec(similarity, center=False, ridge=2.0)
+    pair = pair_of()
+    spec = ProjectionSpec(similarity, center=False, ridge=2.0)
     found = both(pair, tuple(pair.ids[:30]), spec, ("relative", "whitened"))
     for passed, whole in found.values():
         assert_equal(passed, whole, SWAPPED)

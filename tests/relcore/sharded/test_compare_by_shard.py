@@ -11,7 +11,8 @@ from relcore.sharded.space import ShardedSpace
 from relcore.spaces.space import match
 from tests.relcore.sharded.folders import whole, write_npy, write_parquet
 
-N, SIZES = 1500, (400, 700, 300, 100)
+N = 1500
+SIZES = (400, 700, 300, 100)
 IDS = [f"row-{row}" for row in range(N)]
 
 
@@ -19,11 +20,10 @@ def rows_of(width=9, noise=0.5, alike=True):
     """Two spaces with the same rows turned, or unrelated ones, a few of them zero."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(N, width)).astype(np.float32) + 1
-    Y = (
-        X @ rng.normal(size=(width, width)) + noise * rng.normal(size=(N, width))
-        if alike
-        else rng.normal(size=(N, width))
-    )
+    if alike:
+        Y = X @ rng.normal(size=(width, width)) + noise * rng.normal(size=(N, width))
+    else:
+        Y = rng.normal(size=(N, width))
     Y = Y.astype(np.float32)
     X[[7, 450]] = 0
     Y[[450, 1499]] = 0
@@ -39,7 +39,12 @@ def spaces(tmp_path, X, Y, ids=IDS):
 
 def expected(source, target, anchors, spec, n_queries, forms=REPRESENTATIONS, **settings):
     pair = match(whole(source), whole(target))
-    ids = anchors if not isinstance(anchors, int) else select_anchors(pair.source, anchors) if anchors else ()
+    if not isinstance(anchors, int):
+        ids = anchors
+    elif anchors:
+        ids = select_anchors(pair.source, anchors)
+    else:
+        ids = ()
     settings |= {"labels": class_labels(pair)}
     made = {form: (represent(pair, form, ids, spec), held_out(pair, ids, form)) for form in forms}
     return {
@@ -68,7 +73,10 @@ def need_equal(found, wanted):
 def test_shards_numbers_are_those_of_one_machine(tmp_path, anchors, alike):
     source, target = spaces(tmp_path, *rows_of(alike=alike))
     found = compare_shards(source, target, anchors, Runner(Store(tmp_path / "store")), n_queries=60)
-    forms = REPRESENTATIONS if anchors else ("absolute",)
+    if anchors:
+        forms = REPRESENTATIONS
+    else:
+        forms = ("absolute",)
     need_equal(found.scores, expected(source, target, anchors, ProjectionSpec(), 60, forms))
     assert (found.n, found.n_zero) == (N - 3, 3)
     if not alike:

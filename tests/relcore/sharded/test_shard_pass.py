@@ -55,12 +55,15 @@ def space_of(n_shards, rows=400):
 
 
 def computed(log):
-    return sorted(Path(log).read_text().split()) if Path(log).exists() else []
+    if Path(log).exists():
+        return sorted(Path(log).read_text().split())
+    return []
 
 
 @pytest.mark.slow
 def test_a_killed_worker_costs_one_shard(queue, tmp_path):
-    space, log = space_of(12), str(tmp_path / "log")
+    space = space_of(12)
+    log = str(tmp_path / "log")
     work = Sums(log, dies_in=space.shards[5].name)
     found = Runner(queue.store, queue).run(work, space.alone, "")
     names = [shard.name for shard in space.shards]
@@ -73,7 +76,8 @@ def test_a_killed_worker_costs_one_shard(queue, tmp_path):
 
 
 def test_run_that_failed_resumes_with_shards_that_are_missing(tmp_path):
-    space, log = space_of(6), str(tmp_path / "log")
+    space = space_of(6)
+    log = str(tmp_path / "log")
     work = Sums(log, fails_in=space.shards[4].name)
     store = Store(tmp_path / "store")
     with pytest.raises(SpaceError, match=f"^{space.shards[4].name}: broken$"):
@@ -89,7 +93,8 @@ def test_run_that_failed_resumes_with_shards_that_are_missing(tmp_path):
 
 @pytest.mark.parametrize("n_shards", [1, 2 * FAN + 5])
 def test_groups_are_merged_to_last_bit_alike_and_leave_one_result(tmp_path, n_shards):
-    space, store = space_of(n_shards), Store(tmp_path / "store")
+    space = space_of(n_shards)
+    store = Store(tmp_path / "store")
     work = Sums(str(tmp_path / "log"))
     reports = []
     runner = Runner(store, report=lambda done, total, text: reports.append((done, total)))
@@ -105,7 +110,8 @@ def test_groups_are_merged_to_last_bit_alike_and_leave_one_result(tmp_path, n_sh
 
 def test_shard_that_was_written_again_is_computed_again(tmp_path):
     write_npy(tmp_path / "s", X, (60, 40))
-    store, work = Store(tmp_path / "store"), Sums(str(tmp_path / "log"))
+    store = Store(tmp_path / "store")
+    work = Sums(str(tmp_path / "log"))
     before = Runner(store).run(work, ShardedSpace.open(tmp_path / "s").alone, "")
     np.save(tmp_path / "s" / "part-00001.npy", 2 * X[60:])
     after = Runner(store).run(work, ShardedSpace.open(tmp_path / "s").alone, "")

@@ -257,7 +257,8 @@ def test_projection_by_shard_is_that_of_the_whole(tmp_path, runner, write, white
 
 def test_a_file_that_is_gone_costs_its_shard(tmp_path, runner):
     write_npy(tmp_path / "s", X, SIZES)
-    source, goal = ShardedSpace.open(tmp_path / "s"), tmp_path / "goal"
+    source = ShardedSpace.open(tmp_path / "s")
+    goal = tmp_path / "goal"
     project_shards(source, 5, str(goal), runner)
     kept = whole(ShardedSpace.open(goal)).vectors
     (goal / "part-00001.npy").unlink()

@@ -48,7 +48,8 @@ def test_every_half_is_the_float32_of_numpys_cast():
     ids=str,
 )
 def test_what_is_read_is_what_an_array_gives(rows, chosen):
-    chosen = np.array(chosen, dtype=int) if isinstance(chosen, list) else chosen
+    if isinstance(chosen, list):
+        chosen = np.array(chosen, dtype=int)
     found = rows[chosen]
     np.testing.assert_array_equal(found, X[chosen])
     assert found.dtype == np.float32
@@ -98,7 +99,8 @@ def test_array_that_may_change_or_must_be_converted_is_no_map(tmp_path):
 
 
 def test_lengths_are_read_by_several_threads(monkeypatch):
-    together, of_block = Barrier(2, timeout=60), base_rows.lengths
+    together = Barrier(2, timeout=60)
+    of_block = base_rows.lengths
 
     def lengths(block):
         together.wait()

@@ -15,12 +15,14 @@ def parts(split):
 
 def test_a_row_more_moves_no_other_row():
     shuffled = np.random.default_rng(0).permutation(np.r_[IDS, np.array(["one more"], dtype=object)])
-    before, after = Split.draw(IDS), Split.draw(shuffled)
+    before = Split.draw(IDS)
+    after = Split.draw(shuffled)
     assert parts(after)[2] - {"one more"} == parts(before)[2]
 
 
 def test_partly_shared_ids_are_tested_on_in_both():
-    first, second = parts(Split.draw(IDS[:1500])), parts(Split.draw(IDS[700:]))
+    first = parts(Split.draw(IDS[:1500]))
+    second = parts(Split.draw(IDS[700:]))
     assert not first[1] & second[2]
     assert not first[2] & second[1]
 

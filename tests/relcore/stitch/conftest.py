@@ -15,7 +15,9 @@ def make_encoders(rng):
     def make(widths=(8, 8, 12), noise=0.05, labels=True):
         numbers = np.arange(240) % 3
         points = rng.normal(size=(3, 8))[numbers] * 2 + 0.5 * rng.normal(size=(240, 8))
-        names = [CLASSES[number] for number in numbers] if labels else None
+        names = None
+        if labels:
+            names = [CLASSES[number] for number in numbers]
         spaces = []
         for position, width in enumerate(widths):
             turn = np.linalg.qr(rng.normal(size=(width, width)))[0][:8]

@@ -86,7 +86,8 @@ SPEC = StitchSpec(methods=("absolute", "relative"), n_anchors=40)
 @pytest.fixture
 def made(monkeypatch, tmp_path):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path))
-    store, digest = Store(), load_dataset(MORE_DIGITS).digest
+    store = Store()
+    digest = load_dataset(MORE_DIGITS).digest
     networks = [SmallVision("mlp", width=width, epochs=4, random_state=width) for width in (8, 12)]
     spaces = [encode(MORE_DIGITS, network, store)[0] for network in networks]
     specs = [
@@ -121,14 +122,16 @@ def noisy(rng):
     labels = np.arange(600) % 3
     X = rng.normal(size=(600, 6)) + 1.2 * np.eye(3, 6)[labels]
     turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
-    ids, names = [f"r{row}" for row in range(600)], [f"c{label}" for label in labels]
+    ids = [f"r{row}" for row in range(600)]
+    names = [f"c{label}" for label in labels]
     spaces = [LatentSpace(rows, ids, labels=names) for rows in (X, X @ turn)]
     return Stitching(share_rows(spaces), StitchSpec(("relative", "procrustes"), n_anchors=40))
 
 
 @pytest.mark.parametrize("method", ["relative", "procrustes"])
 def test_pair_less_sure_than_its_right_answers_says_none_of_these(noisy, method):
-    spaces, test = noisy.shared.spaces, noisy.split.test
+    spaces = noisy.shared.spaces
+    test = noisy.split.test
     least = noisy.least_sure(method)
     rows = [space.vectors[test] for space in spaces]
     sure = noisy.probabilities(method, rows)
@@ -152,7 +155,8 @@ def test_few_items_of_all_encoders_take_one_call_of_each_head(noisy, monkeypatch
     monkeypatch.setattr(stitching, "_FEW", 0)
     apart = noisy.probabilities("relative", rows)
     monkeypatch.undo()
-    calls, of = [], LogisticHead.probabilities
+    calls = []
+    of = LogisticHead.probabilities
     monkeypatch.setattr(LogisticHead, "probabilities", lambda head, X: calls.append(len(X)) or of(head, X))
     np.testing.assert_allclose(noisy.probabilities("relative", rows), apart, atol=1e-6)
     assert calls == [6, 6]

@@ -43,7 +43,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self):
         _, *parts = self.path.partition("?")[0].split("/")
-        body, base = self._body(), self.server.base
+        body = self._body()
+        base = self.server.base
         if parts[2:] == ["points"]:
             base.upsert(parts[1], [qdrant_client.models.PointStruct(**one) for one in body["points"]])
             return self._reply({"operation_id": 0, "status": "completed"})
@@ -53,7 +54,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         _, *parts = self.path.partition("?")[0].split("/")
-        body, base = self._body(), self.server.base
+        body = self._body()
+        base = self.server.base
         if parts[2:] == ["points"]:
             found = base.retrieve(parts[1], body["ids"], body["with_payload"], body["with_vector"])
             return self._reply([one.model_dump(mode="json") for one in found])

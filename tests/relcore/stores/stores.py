@@ -7,7 +7,8 @@ from relcore.stores.index import StoredRows, StorePlace, Target, write_index
 
 KINDS = ("npy", "parquet", "faiss", "lancedb")
 WITH_PAYLOAD = ("parquet", "lancedb")
-N, WIDTH = 53, 6
+N = 53
+WIDTH = 6
 
 
 def place_of(kind, folder):

@@ -36,7 +36,9 @@ def test_rows_come_back_as_they_were_written_from_any_row_on(there):
     _, place, rows = there
     with open_index(place) as index:
         assert (index.n, index.width) == (N, WIDTH)
-        every, found, truth = ids_of(index), whole(index), in_order(rows)
+        every = ids_of(index)
+        found = whole(index)
+        truth = in_order(rows)
         assert sorted(whole(index, start=33).ids) == sorted(every[33:])
     assert (sorted(every), found.ids, found.payload) == (truth.ids, truth.ids, truth.payload)
     np.testing.assert_allclose(found.vectors, truth.vectors, atol=1e-6)
@@ -87,7 +89,8 @@ def test_rows_are_added_only_to_databases(kind, tmp_path):
     [("Flat", None), ("HNSW4,Flat", np.arange(N) * 5 + 2), ("IVF4,Flat", np.arange(N) * 5 + 2)],
 )
 def test_index_of_faiss_gives_its_vectors_and_ids(built, ids, tmp_path):
-    rows, path = made(), tmp_path / "old.faiss"
+    rows = made()
+    path = tmp_path / "old.faiss"
     index = faiss.index_factory(WIDTH, built, faiss.METRIC_INNER_PRODUCT)
     if ids is not None and "IVF" not in built:
         index = faiss.IndexIDMap(index)
@@ -124,7 +127,8 @@ def test_a_damaged_ivf_index_ends_another_process(damage, tmp_path, monkeypatch)
 
 
 def test_parquet_file_with_several_vectors_needs_choice(tmp_path):
-    rows, path = made(), tmp_path / "two.parquet"
+    rows = made()
+    path = tmp_path / "two.parquet"
     lists = [one.tolist() for one in rows.vectors]
     table = pa.table({"id": rows.ids, "old": lists, "new": [one[::-1] for one in lists], "title": ["x"] * N})
     parquet.write_table(table, path, row_group_size=10)
@@ -150,13 +154,15 @@ def test_the_confined_process_reads_the_same(there, monkeypatch):
     _, place, rows = there
     monkeypatch.setenv(CONFINED, "1")
     with open_index(place) as index:
-        found, truth = whole(index), in_order(rows)
+        found = whole(index)
+        truth = in_order(rows)
     assert (found.ids, found.payload) == (truth.ids, truth.payload)
     np.testing.assert_allclose(found.vectors, truth.vectors, atol=1e-6)
 
 
 def test_table_of_lancedb_that_unpacks_to_gigabytes_ends_its_process(tmp_path, monkeypatch):
-    place, n = StorePlace("lancedb", str(tmp_path / "base"), "news"), 2000
+    place = StorePlace("lancedb", str(tmp_path / "base"), "news")
+    n = 2000
     text = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), pa.array(["x" * (1 << 20)]))
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * n, np.float32)), 2)
     table = pa.table({"id": pa.array(map(str, range(n))), "text": text, "vector": vectors})

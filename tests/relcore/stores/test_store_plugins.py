@@ -28,7 +28,8 @@ from tests.relcore.stores import qdrant_server
 from tests.relcore.stores.stores import in_blocks, made, whole
 
 PACKAGE = Path(__file__).parents[3] / "plugins" / "stores"
-N, WIDTH = 500, 24
+N = 500
+WIDTH = 24
 
 
 @pytest.fixture(autouse=True)

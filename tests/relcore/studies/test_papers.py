@@ -91,12 +91,15 @@ def sides_of(*values):
 def test_values_of_same_random_states_are_compared_in_pairs():
     from scipy.stats import ttest_rel
 
-    first, second = (0.5, 0.6, 0.8, 0.7), (0.45, 0.56, 0.73, 0.66)  # Welch does not tell these means apart
+    # Welch does not tell these means apart
+    first = (0.5, 0.6, 0.8, 0.7)
+    second = (0.45, 0.56, 0.73, 0.66)
     sides = [
         replace(side, values=x) for side, x in zip(sides_of(first, second), (first, second), strict=True)
     ]
     assert decide(MORE, sides_of(first, second)).outcome == OPEN
-    decided, interval = decide(MORE, sides), ttest_rel(first, second).confidence_interval()
+    decided = decide(MORE, sides)
+    interval = ttest_rel(first, second).confidence_interval()
     assert (decided.outcome, decided.paired) == (YES, True)
     assert (decided.low, decided.high) == pytest.approx((interval.low, interval.high))
 
@@ -203,7 +206,8 @@ def test_run_of_study_has_its_settings_as_options(name):
 
 @pytest.mark.parametrize("name", ["trained-count"])
 def test_a_studys_runs_give_the_numbers_that_ship(name):
-    runs_of, store = study_runs(name), Store(finished=True)
+    runs_of = study_runs(name)
+    store = Store(finished=True)
     if runs_of.missing(store):
         pytest.skip("its runs do not come with Relscope")
     numbers = NUMBERS[RUNS[name].study](runs_of, runs_of.table(store))
@@ -211,7 +215,8 @@ def test_a_studys_runs_give_the_numbers_that_ship(name):
 
 
 def test_the_stores_own_runs_replace_what_ships(tmp_path, monkeypatch):
-    store, studied = Store(tmp_path), study_runs("trained-count")
+    store = Store(tmp_path)
+    studied = study_runs("trained-count")
     assert result_of("trained-count", store) == shipped_results()["trained-count"]
     values = dict.fromkeys(("relative, same space", "relative, stitched", "absolute"), 0.25)
     facts = values | {"chance": 0.1, "test rows": 9}

@@ -22,7 +22,8 @@ class Epochs:
 
 
 def test_relative_rows_of_the_test_rows_are_compared_after_every_epoch(rng):
-    first, noise = rng.normal(size=(400, 8)).astype(np.float32), rng.normal(size=(400, 8)).astype(np.float32)
+    first = rng.normal(size=(400, 8)).astype(np.float32)
+    noise = rng.normal(size=(400, 8)).astype(np.float32)
     rows, anchors = _rows_and_anchors(400)
     assert not set(anchors) & set(rows)
     moved = first + noise

@@ -12,7 +12,8 @@ def pairs(rng):
 
 
 def test_pearson_and_its_interval_are_scipys(pairs):
-    found, expected = correlation(*pairs), scipy.stats.pearsonr(*pairs)
+    found = correlation(*pairs)
+    expected = scipy.stats.pearsonr(*pairs)
     numbers = expected.statistic, *expected.confidence_interval()
     assert (found.value, found.low, found.high) == pytest.approx(numbers)
     assert found.n == 40

@@ -34,7 +34,8 @@ def copies(rng):
     classes = np.repeat(np.arange(4), 60)
     vectors = rng.normal(size=(240, 8)) + 3 * np.eye(8)[classes]
     rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
-    ids, labels = [f"r{i}" for i in range(240)], [f"c{one}" for one in classes]
+    ids = [f"r{i}" for i in range(240)]
+    labels = [f"c{one}" for one in classes]
     return [
         LatentSpace(X, ids, name=name, labels=labels)
         for name, X in (("a", vectors), ("b", 2 * vectors @ rotation))
@@ -53,7 +54,8 @@ def options_of(kind, **options):
 
 @pytest.mark.parametrize("kind", STUDIES)
 def test_every_study_lists_distinct_runs(kind):
-    study, settings = study_of(kind), options_of(kind)
+    study = study_of(kind)
+    settings = options_of(kind)
     runs = study.runs(settings)
     assert max(Counter(map(str, runs)).values()) == 1
     assert all("random_state" in one and study.seconds(one) > 0 for one in runs)
@@ -61,7 +63,8 @@ def test_every_study_lists_distinct_runs(kind):
 
 
 def test_anchor_count_on_rotated_copy_stitches_as_well_as_it_stays(encoders, store):
-    study, settings = study_of("anchor-count"), options_of("anchor-count", n_states=3)
+    study = study_of("anchor-count")
+    settings = options_of("anchor-count", n_states=3)
     runs = [
         one for one in study.runs(settings) if one["n_anchors"] in (2, 10, 50) and one["random_state"] < 2
     ]
@@ -71,7 +74,8 @@ def test_anchor_count_on_rotated_copy_stitches_as_well_as_it_stays(encoders, sto
     enough = table[table.n_anchors == 50]
     assert (enough["relative, stitched"] > 0.9).all()
     assert (enough["absolute, stitched"] < 0.8).all()
-    charts, findings = study.charts(settings, table), study.findings(settings, table).dropna()
+    charts = study.charts(settings, table)
+    findings = study.findings(settings, table).dropna()
     assert (findings.low <= findings.value + 1e-12).all()
     assert "(95 %: " in study.conclusion(settings, table)
     assert study.conclusion(settings, table[table.random_state == 0]) == "", "one state has no interval"
@@ -106,13 +110,16 @@ def test_anchors_that_are_enough_are_enough_at_each_larger_number():
 def test_norm_before_head_lets_another_networks_rows_be_read():
     # Six epochs of all digits, 200 anchors: .81 with the LayerNorm; without it .29: it knows one spread of
     # cosines.
-    specs, digits = [SweptVision(epochs=6, random_state=state) for state in (0, 1)], DatasetSpec("digits")
+    specs = [SweptVision(epochs=6, random_state=state) for state in (0, 1)]
+    digits = DatasetSpec("digits")
     found = absolute_and_relative_accuracy(specs, digits_dataset(digits), 200, 0, lambda *told: None)
     assert found["relative, stitched"] > 0.7
     assert found["relative, same space"] > 0.92
 
 
-N, D, K = 300, 8, 30
+N = 300
+D = 8
+K = 30
 SMALL = {"deltas": (0.0, 0.3, 0.6), "omegas": (1, 2, 4)}
 ANCHORS = [f"r{row}" for row in range(K)]
 
@@ -170,7 +177,8 @@ def test_it_is_best_mean_cosine_over_random_partners(true, rng):
 
 def test_cells_that_agree_count_as_one(true, rng):
     (cell,) = decoded(rng, 1)
-    seven, single = chance_of(true, [cell] * 7), chance_of(true, [cell])
+    seven = chance_of(true, [cell] * 7)
+    single = chance_of(true, [cell])
     assert [seven.low, seven.high] == pytest.approx([single.low, single.high], abs=1e-6)
     assert chance_of(true, []) is None
 

@@ -33,7 +33,8 @@ class Toy(Study):
                 raise SpaceError("one is not wanted")
             while settings["held"] and not os.path.exists(f"{log}.go"):
                 time.sleep(0.01)
-        deadline, counted = time.process_time() + settings["pause"], 0
+        deadline = time.process_time() + settings["pause"]
+        counted = 0
         while time.process_time() < deadline:
             counted += int(np.linalg.norm(np.ones(50)) > 0)
         return RunResult({"y": 2 * settings["x"]}, {"curve": np.arange(3)})
@@ -42,15 +43,17 @@ class Toy(Study):
         return 0.01 + settings["pause"]
 
     def charts(self, options, table):
-        return {"line": Lines((Line("y", table.x, table.y),), "x", "y")} if len(table) else {}
+        if len(table):
+            return {"line": Lines((Line("y", table.x, table.y),), "x", "y")}
+        return {}
 
     def findings(self, options, table):
         return findings_table([finding("Pearson", correlation(table.x, table.y), "Fisher's z")])
 
     def conclusion(self, options, table):
-        return (
-            f"Twice a number is on a line: r = {correlation(table.x, table.y):2}." if len(table) > 3 else ""
-        )
+        if len(table) > 3:
+            return f"Twice a number is on a line: r = {correlation(table.x, table.y):2}."
+        return ""
 
 
 def study_with_toy(kind):

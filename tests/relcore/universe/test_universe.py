@@ -16,7 +16,8 @@ from relcore.runs import entries
 from relcore.scores.score import Score, share_interval
 from relcore.universe.universe import CHARTS, UniverseChart, charts_of, map_of_spaces, moving_rows, retrieval
 
-N, WIDE = 600, 12
+N = 600
+WIDE = 12
 TRUE = np.random.default_rng(5).normal(size=(N, WIDE)) * np.linspace(2, 0.5, WIDE)
 
 
@@ -50,7 +51,8 @@ def test_the_maps_are_those_of_the_plain_formula():
     spaces = family(4, noise=0.8)
     spaces[3] = spaces[3].take(np.arange(N // 2))
     universe = Universe.fit(spaces, unit=False, rounds=30)
-    centred, present = [], []
+    centred = []
+    present = []
     for one, member in zip(spaces, universe.members, strict=True):
         own = one.index.get_indexer(universe.ids)
         rows = (one.vectors[own].astype(np.float64) - member.mean) / member.scale
@@ -70,9 +72,12 @@ def test_the_maps_are_those_of_the_plain_formula():
 @pytest.mark.parametrize("unit", [True, False])
 def test_composed_cycles_are_exact(unit):
     spaces = family()
-    universe, X = Universe.fit(spaces, unit=unit), spaces[0].vectors
+    universe = Universe.fit(spaces, unit=unit)
+    X = spaces[0].vectors
     there = universe.translate(X, "model 0", "model 0")
-    expected = X / np.linalg.norm(X, axis=1, keepdims=True) if unit else X
+    expected = X
+    if unit:
+        expected = X / np.linalg.norm(X, axis=1, keepdims=True)
     np.testing.assert_allclose(there, expected, atol=1e-5)
     maps = [member.matrix.astype(np.float64) for member in universe.members]
     around = maps[0] @ maps[1].T @ maps[1] @ maps[2].T @ maps[2] @ maps[0].T
@@ -117,7 +122,8 @@ def test_wrong_pairs_in_one_space_cost_the_others_little():
 
 def test_a_space_is_added_by_one_map_and_the_others_stay():
     *known, last = family(5, noise=0.6)
-    universe, refitted = Universe.fit(known), Universe.fit([*known, last])
+    universe = Universe.fit(known)
+    refitted = Universe.fit([*known, last])
     larger = universe.add(last)
     assert larger.members[:4] == universe.members
     assert larger.members[4].added
@@ -138,7 +144,8 @@ def saved(tmp_path):
 
 
 def test_a_file_holds_what_was_fitted(saved):
-    universe, kept = saved[0], Universe.load(saved[1])
+    universe = saved[0]
+    kept = Universe.load(saved[1])
     np.testing.assert_array_equal(kept.map(TRUE, "model 0"), universe.map(TRUE, "model 0"))
     assert kept.table().equals(universe.table())
     assert (kept.headline(), kept.circumstances()) == (universe.headline(), universe.circumstances())
@@ -147,7 +154,8 @@ def test_a_file_holds_what_was_fitted(saved):
 
 def test_a_file_that_is_no_whole_universe_is_refused(saved):
     universe, path = saved
-    whole, entry = path.read_bytes(), entries.read(path)
+    whole = path.read_bytes()
+    entry = entries.read(path)
     for content in (b"", whole[:-1], whole.replace(b"model 1", b"model 0"), b"{}" * 40):
         path.write_bytes(content)
         with pytest.raises(SpaceError, match="expected a universe, got"):
@@ -159,7 +167,8 @@ def test_a_file_that_is_no_whole_universe_is_refused(saved):
         return Universe.load(path)
 
     facts = entry.metadata["universe"]
-    (first, *members), ids = facts["members"], facts["ids"]
+    (first, *members) = facts["members"]
+    ids = facts["ids"]
     for broken in (
         {"consensus": {"array": "none"}},
         {"members": [first]},
@@ -219,7 +228,8 @@ def test_the_map_puts_alike_spaces_side_by_side():
 
 def test_a_few_rows_do_not_say_how_alike_models_are():
     """Before, 100 % of 24 rows were "almost the same", with an interval from 86 %."""
-    few, many = Universe.fit([space(TRUE[:120], name) for name in "ab"]), Universe.fit(family(2, noise=0.01))
+    few = Universe.fit([space(TRUE[:120], name) for name in "ab"])
+    many = Universe.fit(family(2, noise=0.01))
     assert f"But {len(few.test_ids)} rows are too few to say how alike the 2 models are." in few.headline()
     low, high = share_interval(1.0, len(few.test_ids))
     assert f"(95 % interval of the mean: {percent(low)} to {percent(high)})" in few.circumstances()
@@ -250,7 +260,8 @@ def test_rotated_checkpoints_do_not_move_on_the_map():
 
 def test_a_universe_and_a_comparison_name_their_questions():
     """Before, a universe said 22 % of a pair, by rows, and Explore 98 %, by classes."""
-    rng, number = np.random.default_rng(1), np.arange(N) % 4
+    rng = np.random.default_rng(1)
+    number = np.arange(N) % 4
     labels = np.array([f"class {i}" for i in number])
     centres = 4 * rng.normal(size=(4, WIDE))[number]
     spaces = [space(centres + rng.normal(size=(N, WIDE)), name, labels=labels) for name in "ab"]
