@@ -195,6 +195,14 @@ def test_an_example_of_the_gallery_draws_its_figure(script, build, tmp_path):
     assert figure.table().size
 
 
+def test_a_page_that_links_to_a_file_of_the_gallery_leaves_room_for_the_gallery(build, monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "GALLERY", tmp_path)  # its scripts take minutes
+    build.copy_pages(tmp_path / "source")
+    assert (tmp_path / "source" / "docs" / "gallery" / "dragged_anchor.py").is_file()
+    build.write_gallery(tmp_path / "source")
+    assert "toctree" in (tmp_path / "source" / "docs" / "gallery" / "index.md").read_text(encoding="utf-8")
+
+
 def test_a_link_that_leads_nowhere_is_found(build, tmp_path):
     page = '<h1 id="here"></h1><a href="#here"></a><a href="two.html#there"></a><a href="https://far"></a>'
     (tmp_path / "one.html").write_text(page + '<img src="none.png"><script src="https://far/a.js"></script>')

@@ -117,7 +117,7 @@ def example(script: Path, source: Path) -> str:
 
 def write_gallery(source: Path) -> None:
     for folder in ("docs/gallery", "extra/exports"):
-        (source / folder).mkdir(parents=True)
+        (source / folder).mkdir(parents=True, exist_ok=True)
     scripts = sorted(GALLERY.glob("*.py"), key=lambda path: (path.stem != "two_word_models", path.stem))
     cards = "\n".join(example(script, source) for script in scripts)
     (source / "docs" / "gallery" / "index.md").write_text(

@@ -9,6 +9,7 @@ followed before the check. A session never opens an upload of another session.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -209,8 +210,20 @@ def beside(path: Path, other: Path) -> bool:
 def resolve_links(path: Path) -> Path | None:
     """The path with its symbolic links followed; None if the links form a circle."""
     with suppress(OSError, RuntimeError):
-        return path.resolve()
+        end = path.resolve()
+        if not _is_circle(end):
+            return end
     return None
+
+
+def _is_circle(path: Path) -> bool:
+    """Whether opening the path follows links without end. Since Python 3.13, `Path.resolve` returns a path
+    within such a circle, where it raised a RuntimeError before."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def _files_of_command_line() -> list[Path]:
