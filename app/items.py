@@ -311,13 +311,19 @@ def rows_html(items: Items | None, ids: Sequence[str]) -> list[str]:
 def found_html(shown: str, same: bool, alike: bool) -> str:
     """A table cell with a row that a search found. `same` marks the row that was sought, `alike` a row with
     the same label."""
-    return f'<td class="{"same" if same else "alike" if alike else "other"}">{shown}</td>'
+    kind = "other"
+    if alike:
+        kind = "alike"
+    if same:
+        kind = "same"
+    return f'<td class="{kind}">{shown}</td>'
 
 
 def draw_rows(tables: str) -> None:
     """Draw HTML tables with cells of `found_html`, and a legend of their colours."""
     told = "Green: the right row. Red: another row."
-    told += " No colour: another row, of the same label." * ('class="alike"' in tables)
+    if 'class="alike"' in tables:
+        told += " No colour: another row, of the same label."
     st.html(_STYLE)
     st.html(f'<div class="relscope-rows">{tables}<p>{told}</p></div>')
 

@@ -194,7 +194,10 @@ def reduction(
         for matrix, *of_space in zip(inputs, blocks, shapes, strict=True):
             put_blocks(store, matrix, *of_space)
         seconds = reduction_seconds(shapes, fitting)
-        title = f"{REDUCTIONS[spec.method].title} map{f', {pane}' * (pane != 'absolute')}"
+        of_pane = ""
+        if pane != "absolute":
+            of_pane = f", {pane}"
+        title = f"{REDUCTIONS[spec.method].title} map{of_pane}"
         work = reduce_job
         if spec.method.endswith("-gpu"):
             work = reduce_on_gpu_job
@@ -291,9 +294,9 @@ def _progress(job: Job) -> str:
         message = status.message
     if not message or job.title.startswith(message):
         message = "starting"
-    counts = f"{status.done:,} of {status.total:,}" * (
-        status.done > 0 and status.total > 1 and " of " not in message
-    )
+    counts = ""
+    if status.done > 0 and status.total > 1 and " of " not in message:
+        counts = f"{status.done:,} of {status.total:,}"
     return f"{job.title}: {' · '.join(filter(None, (message, counts, status.time_left)))}"
 
 
@@ -305,7 +308,10 @@ def _waits_for(job: Job, status: JobStatus) -> str:
     running = [one.title for one in queue().jobs() if one.key != job.key and one.status().state == "running"]
     if len(running) < queue().n_workers:
         return f"starting a worker{f', then {cost_in_words(job.expected)}' if job.expected else ''}"
-    return f"after {running[0]}{f' or {len(running) - 1} more' * (len(running) > 1)}"
+    others = ""
+    if len(running) > 1:
+        others = f" or {len(running) - 1} more"
+    return f"after {running[0]}{others}"
 
 
 def _why(job: Job) -> str:

@@ -119,8 +119,16 @@ class AnchorOffer(Offer):
     def content(self) -> tuple[Any, ...]:
         settings = self.workspace
         return (
-            *(compute.pair_key(self.pair), self.view.digest, self.shown.tobytes(), self.anchors, self.panes),
-            *(settings.projection, settings.reduction, settings.oriented, settings.k, settings.convention),
+            compute.pair_key(self.pair),
+            self.view.digest,
+            self.shown.tobytes(),
+            self.anchors,
+            self.panes,
+            settings.projection,
+            settings.reduction,
+            settings.oriented,
+            settings.k,
+            settings.convention,
         )
 
     def answers(self) -> LiveAnswers:

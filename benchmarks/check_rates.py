@@ -432,7 +432,12 @@ def _controls(some: pd.DataFrame) -> Iterator[list[str]]:
     held = ~some.kind.isin(CALIBRATED)
     kinds = {kind: some.kind == kind for kind in KINDS} | {"all": held | True, "all held out": held}
     for kind, chosen in kinds.items():
-        cells = [kind, "yes" if kind in CALIBRATED else "no" if kind in KINDS else ""]
+        calibrated = ""
+        if kind in KINDS:
+            calibrated = "no"
+        if kind in CALIBRATED:
+            calibrated = "yes"
+        cells = [kind, calibrated]
         lows = []
         for family in (contextual, ~contextual):
             one = some[chosen & family]

@@ -603,7 +603,9 @@ def bridges(texts: Mapping[str, list[str]], state: int) -> list[str]:
         sets = [vectors_of([some[row] for row in rng.permutation(len(some))[:300]]) for _ in range(n)]
         for pair in BRIDGES:
             for top1 in np.transpose([bridged(anchors, pair, tested) for anchors in sets]):
-                spread = f" ({short(top1.min())} to {short(top1.max())})" * (n > 1)
+                spread = ""
+                if n > 1:
+                    spread = f" ({short(top1.min())} to {short(top1.max())})"
                 cells.append(f"{short(float(top1.mean()))}{spread}")
         lines.append(f"| {name} | {' | '.join(cells)} |")
         print(lines[-1], flush=True)

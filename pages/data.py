@@ -19,7 +19,8 @@ try:
     pair = compute.matched_pair(workspace.source, workspace.target)
     unpaired = False
 except SpaceError as error:  # the list of spaces shows this error
-    pair, unpaired = None, isinstance(error, NoCommonId)
+    pair = None
+    unpaired = isinstance(error, NoCommonId)
 if unpaired:
     loading.draw_unpaired(workspace)
 st.subheader("What do you have?", anchor=False)

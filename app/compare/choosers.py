@@ -157,7 +157,10 @@ def map_chooser(workspace: Workspace) -> None:
 
 def _map_name(name: str) -> str:
     method, dimensions = name.split()
-    return f"{REDUCTIONS[method].title}{', 3-D' * (dimensions == '3')}"
+    in_3d = ""
+    if dimensions == "3":
+        in_3d = ", 3-D"
+    return f"{REDUCTIONS[method].title}{in_3d}"
 
 
 def _second_row_chooser(workspace: Workspace) -> None:

@@ -154,7 +154,9 @@ def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
     for name, by_metric in list(against_first(workspace, models).items())[1:]:
         if (share := by_metric["mrr"].top1) is None:
             return ""
-        about = "about " * (by_metric["mrr"].interval is not None)
+        about = ""
+        if by_metric["mrr"].interval is not None:
+            about = "about "
         shares.append(f"<b>{about}{percent(float(share))}</b> in {plain_html(name)}")
     return f"Against {names[0]}, by the same anchors: {', '.join(shares)}."
 

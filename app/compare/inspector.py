@@ -136,7 +136,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         width="stretch",
         key="inspector.anchor",
         disabled=pinned or full,
-        help="Pinned: unpin it under Anchors first" if pinned else FULL_HELP if full else None,
+        help=_why_disabled(pinned, full),
     )
     view = workspace.view
     # Colours by labels would hide the example rows, so colour by examples again, with only this row.
@@ -403,3 +403,12 @@ def _many(
     else:
         table = pd.DataFrame({"id": chosen[:MOST_LISTED]})
     st.dataframe(table, hide_index=True, height=320)
+
+
+def _why_disabled(pinned: bool, full: bool) -> str | None:
+    """The help text of the button that adds or removes an anchor, while it is disabled."""
+    if pinned:
+        return "Pinned: unpin it under Anchors first"
+    if full:
+        return FULL_HELP
+    return None

@@ -56,7 +56,7 @@ def _each_model(workspace: Workspace, models: Match) -> None:
     """If there are more than two models, draw the scores of each model against the first."""
     if not models.others or not workspace.anchors or not compute.can_be_scored(models, workspace.anchors):
         return
-    first, *_ = model_names(models)
+    first = model_names(models)[0]
     st.markdown(f"**Each model against {plain(first)}**, relative to the anchors")
     score_table(against_first(workspace, models), head="Model")
 

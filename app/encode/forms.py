@@ -290,12 +290,8 @@ def show_preview(preview: Preview) -> None:
         messages.warning(preview.remarks)
     items = [(plain_html(label), item) for label, item in preview.items]
     if preview.kind == "images":
-        figures = (
-            f'<figure><img src="data:image/png;base64,{base64.b64encode(png).decode()}" alt="picture'
-            f'{" of class " * bool(label)}{label}"><figcaption>{label}</figcaption></figure>'
-            for label, png in items
-        )
-        st.html(f'<div class="relscope-pictures">{"".join(figures)}</div>')
+        figures = "".join(_picture_html(label, png) for label, png in items)
+        st.html(f'<div class="relscope-pictures">{figures}</div>')
     elif items:
         lines = "".join(f"<li><b>{label}</b> {plain_html(text)}</li>" for label, text in items)
         st.html(f'<ol class="relscope-sentences">{lines}</ol>')
@@ -303,6 +299,15 @@ def show_preview(preview: Preview) -> None:
         named = ", ".join(plain(name, 40) for name in classes[:_MOST_CLASSES])
         more = len(classes) - _MOST_CLASSES
         st.caption(f"Classes: {named}{f' and {more:,} more' if more > 0 else ''}.")
+
+
+def _picture_html(label: str, png: bytes) -> str:
+    """An HTML figure of a picture with its class, both already escaped."""
+    named = "picture"
+    if label:
+        named = f"picture of class {label}"
+    source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    return f'<figure><img src="{source}" alt="{named}"><figcaption>{label}</figcaption></figure>'
 
 
 def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
@@ -327,7 +332,10 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
     shown = list(classes)
     if len(classes) > 1:
         look = {"selection_mode": "multi", "default": quick or shown[:1], "format_func": titles.get}
-        shown = st.pills("Encoders", shown, key=f"encode.forms-{preview.kind}{'-own' * own}", **look, **_KEEP)
+        own_key = ""
+        if own:
+            own_key = "-own"
+        shown = st.pills("Encoders", shown, key=f"encode.forms-{preview.kind}{own_key}", **look, **_KEEP)
     encoders: list[Encoder] = []
     asked = [name for name in shown if times[name] is None or classes[name].unfit(preview)]
     settings = st.expander(
@@ -418,7 +426,10 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
     start = setting.start(preview)
     # If the default depends on the dataset, the key contains the dataset, so each dataset begins with its
     # default.
-    key = f"encode.{encoder}.{setting.name}{f'-{start}' * callable(setting.usual)}"
+    suffix = ""
+    if callable(setting.usual):
+        suffix = f"-{start}"
+    key = f"encode.{encoder}.{setting.name}{suffix}"
     if setting.number:
         own = {"width": 150}
     elif setting.several or setting.is_tuple:

@@ -236,9 +236,12 @@ def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]
                 for space, is_number in zip(spaces, numbered, strict=True)
             ]
             with box:
+                numbering = ""
+                if any(numbered):
+                    numbering = ". Rows count from 0"
                 text = remembered(
                     st.text_area,
-                    f"One pair per line: {ends[0]} = {ends[1]}{'. Rows count from 0' * any(numbered)}",
+                    f"One pair per line: {ends[0]} = {ends[1]}{numbering}",
                     placeholder="\n".join(f"{one} = …" for one in source.ids[:3]),
                     key="bootstrap.typed",
                     height=260,
@@ -345,7 +348,9 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         if setup.spec.method != "paper":
             first = result.history[0].rows
             last = result.history[-1].rows
-            few = f" The first rounds use the {first:,} most frequent rows." * (first < last)
+            few = ""
+            if first < last:
+                few = f" The first rounds use the {first:,} most frequent rows."
             st.caption(f"Each round fits a rotation to the pairs so far, and matches the rows again.{few}")
     if outcome.scores:
         with st.expander("How good the links are as anchors"):
@@ -415,12 +420,12 @@ def _use_button(
         linked = {own for own, _ in result.kept}
         anchors = [own for own in anchors_beside(result, known) if own in linked]
         scored = counted(len(known.difference(anchors)), f"{'known' if known <= given else 'confirmed'} pair")
-        st.caption(
-            f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
-            f" {missing} more below."
-            if missing > 0
-            else f"{counted(len(anchors), 'link')} become the anchors of all pages. Scores use {scored}."
-        )
+        told = f"{counted(len(anchors), 'link')} become the anchors of all pages. Scores use {scored}."
+        if missing > 0:
+            told = f"Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select {missing} more below."
+        if missing > 0 and used:
+            told = f"The links are in use. {told}"
+        st.caption(told)
     if clicked:
         if chosen or not used:
             session.guarded(use, setup, outcome, tuple(sorted(known)))
@@ -500,7 +505,9 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
     alone = ids[~ids.isin([own for own, _ in outcome.result.kept])]
     with missed:
         st.subheader("Hidden pairs without a link", anchor=False)
-        few = ", or a row was not searched" * bool(setup.spec.rows)
+        few = ""
+        if setup.spec.rows:
+            few = ", or a row was not searched"
         caption(
             f"{len(alone):,} of {len(ids) - outcome.result.n_seeds:,}: either the two rows are not each"
             f" other's nearest, or the link is too unsure{few}."

@@ -306,7 +306,9 @@ def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
     """Draw the verdict and its cost. If the verdict for the size of the user's corpus is given
     (`for_corpus`), it comes first, and the verdict for the loaded rows stands below it."""
     head, rest = lead(result)
-    by_label = " <small>Rows of the same label count as relevant.</small>" * (result.relevance == "labels")
+    by_label = ""
+    if result.relevance == "labels":
+        by_label = " <small>Rows of the same label count as relevant.</small>"
     if for_corpus:
         first, _, more = for_corpus.partition(". ")
         messages.lead(f"<strong>{plain_html(first.rstrip('.'))}.</strong> {plain_html(cost)}{by_label}")
@@ -769,7 +771,9 @@ def _clusters(digest: str, queries: str, _setup: MigrateSetup, _rows: np.ndarray
 
 def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
     option = result.option_at(st.session_state.get(_ROWS.format(result.n_corpus), result.n_corpus))
-    unneeded = f"The recommended “{TITLES.get(option)}” needs no adapter. " * (option in ("keep", "re-embed"))
+    unneeded = ""
+    if option in ("keep", "re-embed"):
+        unneeded = f"The recommended “{TITLES.get(option)}” needs no adapter. "
     carried = "bridge, query both models and cascade"
     if option in _CODES:
         carried = f"the recommended “{TITLES[option]}”"

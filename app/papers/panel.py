@@ -178,7 +178,13 @@ def _claim(decided: Decided) -> str:
     else:
         ends = f"95 %: {_short(decided.low)} … {_short(decided.high)}"
     sides = f"{_short(decided.more)} against {_short(decided.than)}"
-    ends += ", paired" * decided.paired + "; our threshold" * decided.claim.ours
+    paired = ""
+    if decided.paired:
+        paired = ", paired"
+    ours = ""
+    if decided.claim.ours:
+        ours = "; our threshold"
+    ends += paired + ours
     outcome = f"{_SIGNS.get(decided.outcome, '○')} <b>{escape(decided.outcome.capitalize())}:</b>"
     return (
         f"{outcome} {escape(decided.claim.says)} <span>{sides}, difference {_short(decided.difference)}"
@@ -289,17 +295,27 @@ def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:
     return by_word or {_NO_CLAIM if measured else without: []}
 
 
+def _source(name: str, counts: str, several: bool, verdict: str) -> str:
+    """The data of a verdict, if there are several verdicts, or the counts of a partly confirmed one."""
+    if several:
+        return f"“{plain(name)}”"
+    if verdict == PARTLY:
+        return f"({counts})"
+    return ""
+
+
 def _in_line(verdict: Shown) -> str:
     parts = []
     for word, shown in verdict.items():
         short_word = _SAID.get(word, word.removeprefix("pattern "))
         several = len(verdict) > 1
-        names = [
-            f"“{plain(name)}”" if several else f"({counts})" * (word == PARTLY) for name, counts in shown
-        ]
+        names = [_source(name, counts, several, word) for name, counts in shown]
         data = ""
         if any(names):
-            data = f" :small[{'on ' * several}{', '.join(names).strip()}]"
+            on = ""
+            if several:
+                on = "on "
+            data = f" :small[{on}{', '.join(names).strip()}]"
         parts.append(f":{_COLORS.get(word, 'gray')}[{short_word}]{data}")
     return " · ".join(parts)
 

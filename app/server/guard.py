@@ -228,7 +228,8 @@ class Guard:
         if self._entry.token:
             values[f"{key_cookie()}_{port}"] = self._entry.pass_of(key, port)
         kept = f"Max-Age={KEPT_DAYS * 86_400}; Path=/; HttpOnly; SameSite=Strict"
-        kept += "; Secure" * (scope.get("scheme") == "https")
+        if scope.get("scheme") == "https":
+            kept += "; Secure"
         return [(b"set-cookie", f"{name}={value}; {kept}".encode()) for name, value in values.items()]
 
 

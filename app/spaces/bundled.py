@@ -74,7 +74,8 @@ def _data_folder() -> str | None:
             return folder or None
         problem = f"“{folder}” is not a folder on the machine that runs Relscope."
     except SpaceError as error:
-        folder, problem = None, str(error)
+        folder = None
+        problem = str(error)
     messages.warning(problem, icon=":material/folder_off:")
     return folder
 

@@ -165,8 +165,11 @@ def offer(kind: Kind, paths: Sequence[Path]) -> None:
     """Say that these files contain something other than was chosen, and offer to open them as what
     they are."""
     names = quote([path.name for path in paths[:3]])
+    more = ""
+    if len(paths) > 3:
+        more = " …"
     messages.info(
-        f"{names}{' …' * (len(paths) > 3)} {'holds' if len(paths) == 1 else 'hold'} {kind.lower()}.",
+        f"{names}{more} {'holds' if len(paths) == 1 else 'hold'} {kind.lower()}.",
         icon=":material/lightbulb:",
     )
     st.button(

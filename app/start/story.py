@@ -358,7 +358,9 @@ def _draw_dragging() -> None:
             " arrow keys.",
         )
         found = score(pair, "relative", by)
-        before = f" At first: {percent(score(pair, 'relative', RULERS).top1)}." * (by != RULERS)
+        before = ""
+        if by != RULERS:
+            before = f" At first: {percent(score(pair, 'relative', RULERS).top1)}."
         many = f"with {N_ANCHORS}, as on Start, {percent(score(pair, 'relative', anchors(pair)).top1)}"
         number = share_number(found, f"{_SAME}, by their similarities to the eight anchors; {many}.{before}")
         st.html(number.replace("<b>", '<b class="relscope-live">', 1))

@@ -66,7 +66,9 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
     own = _candidates(workspace)
     titles = ({_OWN: "Spaces of this session"} if len(own) > 1 else {}) | EXAMPLES
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="stitch-choosers"):
-        key = f"stitch.example{'-own' * (len(own) > 1)}"
+        key = "stitch.example"
+        if len(own) > 1:
+            key = "stitch.example-own"
         if st.session_state.pop(OPENS, False):
             st.session_state.update({key: "digits", _TRY: True})
         name = segments("Encoders of", titles, key, help="Load or encode your own labelled data in Data.")
@@ -372,7 +374,9 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     none = ""
     if missing:
         none = " Empty cell: the classifier cannot read rows of this dimension."
-    first = "The best method comes first. " * (len(methods) > 1)
+    first = ""
+    if len(methods) > 1:
+        first = "The best method comes first. "
     caption(f"{first}Dashed frame: a classifier with its own encoder, not stitched.{none}")
     figure = matrices_figure(
         stitch_matrices(result, metric, show), exports.theme(), width=1080, picked=picked

@@ -292,10 +292,13 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
         methods = {name: METHODS[name] for name in setup.spec.methods}
         usual = next((name for name in (best, "whitened", "relative", "irp-pruned") if name in methods), None)
         if first.kind == "texts":
-            asked, place, below = st.container(), st.container(), st.container()
+            asked = st.container()
+            place = st.container()
+            below = st.container()
         else:
             asked, beside = st.columns([1, 2.4], gap="large")
-            place, below = beside.container(), beside.container()
+            place = beside.container()
+            below = beside.container()
         if best in methods:
             label = f"Method (best on test rows: {METHODS[best].title})"
         else:

@@ -185,8 +185,11 @@ def control(runs: StudyRuns) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             start |= {"type": "primary", "key": "studies.start", "args": (runs.start, queue())}
             st.button(f"{label}{_price(runs)}", **start)
+            stopped = ""
+            if standing.stopped:
+                stopped = "Stopped. "
             st.caption(
-                f"{'Stopped. ' * standing.stopped}{n_workers} runs at a time. Finished runs are saved: you"
+                f"{stopped}{n_workers} runs at a time. Finished runs are saved: you"
                 " can leave this page, or stop and resume. A stopped run starts again from its beginning."
             )
         return
@@ -299,7 +302,9 @@ def open_spec(spec: StudySpec) -> None:
 def _price(runs: StudyRuns, own: bool = False) -> str:
     store = queue().store
     n_workers = queue().n_workers
-    so_far = " at the pace so far" * (0 < len(runs.missing(store, own)) < len(runs))
+    so_far = ""
+    if 0 < len(runs.missing(store, own)) < len(runs):
+        so_far = " at the pace so far"
     return f" · {cost_in_words(runs.pace(store) * runs.expected(store, n_workers, own))}{so_far}"
 
 

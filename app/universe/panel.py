@@ -193,10 +193,13 @@ def page(workspace: Workspace) -> None:
         titles = {_OWN: "Spaces of this session"}
     titles |= EXAMPLES | {_FILE: "A file"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        key = "universe.of"
+        if _OWN in titles:
+            key = "universe.of-own"
         name = segments(
             "Models",
             titles,
-            f"universe.of{'-own' * (_OWN in titles)}",
+            key,
             help="If the session has two spaces of your own, they come first.",
         )
         if name == _FILE:
@@ -456,7 +459,8 @@ def _chart(
             pick = partial(_pick, universe.names, by_name, drawn.table(), chart)
         exports.chart(drawn.interactive(exports.theme()), key, picked=pick)
         told = f"{CHARTS[chart].help[0].upper()}{CHARTS[chart].help[1:]}."
-        told += " Dashed: a model and itself." * (chart == "accuracy")
+        if chart == "accuracy":
+            told += " Dashed: a model and itself."
         if chart == "map" and len(universe.names) <= MOST_LINED:
             told += " A line gives the share of rows whose nearest row in the other model is the same row;"
             told += " hover over a dot for all its shares."

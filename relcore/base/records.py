@@ -53,9 +53,10 @@ def parse(text: str | bytes, where: str, what: str = "") -> Any:
             reason = "too many levels"
         else:
             reason = str(error)
-        raise SpaceError(
-            f"{where}: expected {f'{what} as ' * bool(what)}JSON, got invalid JSON ({reason:.200})"
-        ) from None
+        purpose = ""
+        if what:
+            purpose = f"{what} as "
+        raise SpaceError(f"{where}: expected {purpose}JSON, got invalid JSON ({reason:.200})") from None
     need_plain(value, where)
     return value
 
@@ -96,7 +97,7 @@ def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"the name {name!r:.60} twice in one object")
     return members
 
@@ -214,7 +215,9 @@ def _rephrase(message: str, kind: Any, given: Any) -> str:
             given = given[int(step)]
         else:
             given = given[step]
-    head = f"{place}: " * bool(place)
+    head = ""
+    if place:
+        head = f"{place}: "
     if missing := re.fullmatch("Object missing required field `(.*)`", text):
         return f"{head}the setting {missing[1]!r} is missing"
     if text.startswith("Invalid enum value"):

@@ -62,10 +62,13 @@ class Table:
         return "\n".join(filter(None, (self.title, text_table(self.shown) if self.shown else "")))
 
     def html(self) -> str:
-        parts = [f"<h4>{escape(self.title)}</h4>" * bool(self.title)]
+        title = ""
+        if self.title:
+            title = f"<h4>{escape(self.title)}</h4>"
+        parts = [title]
         if self.shown:
             head, *rows = self.shown
-            looks = [' style="text-align: right"' * number for number in _numeric(self.shown)]
+            looks = [' style="text-align: right"' if number else "" for number in _numeric(self.shown)]
             cells = (
                 f'<th scope="col"{look}>{escape(cell)}</th>' for look, cell in zip(looks, head, strict=True)
             )
@@ -74,10 +77,15 @@ class Table:
                 cells = (
                     f"<td{look}>{escape(visible(cell))}</td>" for look, cell in zip(looks, row, strict=True)
                 )
-                chosen = ' class="chosen"' * row[0].startswith(RECOMMENDED)
+                chosen = ""
+                if row[0].startswith(RECOMMENDED):
+                    chosen = ' class="chosen"'
                 parts.append(f"<tr{chosen}>{''.join(cells)}</tr>")
             parts.append("</tbody></table>")
-        return "".join([*parts, f"<p><small>{escape(self.caption)}</small></p>" * bool(self.caption)])
+        caption = ""
+        if self.caption:
+            caption = f"<p><small>{escape(self.caption)}</small></p>"
+        return "".join([*parts, caption])
 
     def markdown(self) -> str:
         """The table in GitHub's Markdown. Cells are escaped, so that none becomes a link, a mention or
@@ -149,12 +157,18 @@ class Report:
 
     def html(self) -> str:
         """The report as an HTML fragment, with the first figure as a picture."""
-        parts = [f"<p>{escape(self.sentence)}</p>" * bool(self.sentence)]
+        sentence = ""
+        if self.sentence:
+            sentence = f"<p>{escape(self.sentence)}</p>"
+        parts = [sentence]
         if picture := self._repr_png_():
             parts.append(f'<img alt="" src="data:image/png;base64,{b64encode(picture).decode()}">')
         parts += [table.html() for table in self.tables if table.shown]
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"<div>{''.join(parts)}{f'<ul>{notes}</ul>' * bool(notes)}</div>"
+        listed = ""
+        if notes:
+            listed = f"<ul>{notes}</ul>"
+        return f"<div>{''.join(parts)}{listed}</div>"
 
     _repr_html_ = html
 

@@ -250,5 +250,5 @@ def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
         **labels,
         option=given.option or name,
         is_tuple=is_tuple,
-        number=int if int in kinds else float if float in kinds else None,
+        number=next((number for number in (int, float) if number in kinds), None),
     )

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.base.text import visible
 from relcore.files import confined
 from relcore.files.formats import (
@@ -89,7 +90,10 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
             " copy it again"
         ) from error
     if dtype.kind not in "fiu" or len(shape) != 2 or not shape[1] or (fortran and 1 not in shape):
-        got = f"{dtype!s:.40} of shape {shape!s:.60}{' in Fortran order' * fortran}"
+        order = ""
+        if fortran:
+            order = " in Fortran order"
+        got = f"{dtype!s:.40} of shape {shape!s:.60}{order}"
         raise SpaceError(
             f"{what}: expected rows of real numbers, one after the other, got {got}; save them as float32"
         )
@@ -835,7 +839,7 @@ def _parsed_line(line: Line, d: int, path: Path) -> tuple[bytes, np.ndarray]:
         with suppress(ValueError), np.errstate(over="ignore"):
             return word, np.array(numbers, dtype=np.float32)
     remedy = "mend or remove the line, or mend line 1, which gives the number of dimensions"
-    raise _no_row(line, path, f"a word and {d:,} number{'s' * (d > 1)}", remedy)
+    raise _no_row(line, path, f"a word and {counted(d, 'number')}", remedy)
 
 
 def _no_row(line: Line, path: Path, expected: str, remedy: str) -> SpaceError:

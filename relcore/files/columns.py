@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from relcore.base.errors import SpaceError, quote
+from relcore.base.numbers import counted
 
 Role = Literal["dimension", "ids", "labels", "counts", "text", "pictures", "left out", "unclear"]
 Held = Literal["numbers", "text", "mixed", "nothing", "vectors", "flags", "other"]
@@ -400,10 +401,10 @@ def overview(table: Columns) -> list[tuple[str, str, str]]:
 
 def size_in_words(n: int | None, dimension: int | None, limit: int | None = None) -> str:
     """The size of a space in words, ``"12 rows × 4 dimensions"``. Unknown numbers are left out."""
-    if not (n is None or limit is None):
+    if n is not None and limit is not None:
         n = min(n, limit)
     sizes = ((n, "row"), (dimension, "dimension"))
-    return " × ".join(f"{size:,} {what}{'s' * (size != 1)}" for size, what in sizes if size is not None)
+    return " × ".join(counted(size, what) for size, what in sizes if size is not None)
 
 
 def shown_name(name: str) -> str:

@@ -300,7 +300,10 @@ def _short(cell: Any) -> str:
     if isinstance(cell, dict):
         cell = cell.get("path") or "(picture)"
     if isinstance(cell, list):
-        cell = ", ".join(map(_short, cell[:3])) + " …" * (len(cell) > 3)
+        more = ""
+        if len(cell) > 3:
+            more = " …"
+        cell = ", ".join(map(_short, cell[:3])) + more
     if cell is None:
         return ""
     return visible(f"{cell:.6g}" if isinstance(cell, float) else cell, _SHOWN)
@@ -665,7 +668,9 @@ class DelimitedTable(_TextRows):
             strange = compute.and_not(compute.is_valid(texts), numeric)
         row = compute.index(strange, True).as_py()
         cell = cells[row].as_py()
-        form = ", with a decimal point and no other separator, sign or unit" * bool(_ODD.fullmatch(cell))
+        form = ""
+        if _ODD.fullmatch(cell):
+            form = ", with a decimal point and no other separator, sign or unit"
         if is_text:
             note = _number_in_text(cell)
         else:

@@ -574,7 +574,12 @@ def _notes(inversion: Inversion) -> list[str]:
         which = "The anchors"
         if lower:
             which = "The anchors that are kept"
-        more = f" Choose more anchors{', or lower δ' * lower}." * (inversion.kept < width)
+        or_lower = ""
+        if lower:
+            or_lower = ", or lower δ"
+        more = ""
+        if inversion.kept < width:
+            more = f" Choose more anchors{or_lower}."
         spanned = f"{inversion.rank:,} of the {width:,} dimensions"
         notes.append(f"{which} span {spanned}; nothing is recovered in the other dimensions.{more}")
     direct = {

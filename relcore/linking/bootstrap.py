@@ -892,7 +892,9 @@ class _Bootstrap:
         return "not found", self._not_found(scores), found
 
     def _not_found(self, scores: str) -> str:
-        more = f", or {ENOUGH:,} rows of each space" * (min(len(self.X), len(self.Y)) < ENOUGH)
+        more = ""
+        if min(len(self.X), len(self.Y)) < ENOUGH:
+            more = f", or {ENOUGH:,} rows of each space"
         return f"Without known pairs, {scores}. Give 15–30 pairs{more}."
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:

@@ -521,7 +521,10 @@ def long_rows(space: LatentSpace) -> str:
     spread = np.sqrt(max(np.mean(others**2) - moved**2, 0))
     if moved <= _MOVED * spread:
         return ""
-    named = quote(space.ids[rows[:3]]) + ", …" * (len(rows) > 3)
+    more = ""
+    if len(rows) > 3:
+        more = ", …"
+    named = quote(space.ids[rows[:3]]) + more
     move = f"{len(rows)} long rows, {named}, move"
     decide = "they decide"
     them = "them"
@@ -580,10 +583,16 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
                 queries[form] = score
             if score.drawn_from:
                 sampled.setdefault(score.n, {})[METRICS[name].title] = None
-    rows = f"n = {others}, no anchor among them{f' (absolute: all {absolute})' * bool(absolute)}"
+    of_absolute = ""
+    if absolute:
+        of_absolute = f" (absolute: all {absolute})"
+    rows = f"n = {others}, no anchor among them{of_absolute}"
     parts = [rows if others else f"n = {absolute}"]
     for (k, convention), (titles, queries) in listed.items():
-        told = f"{convention} convention{' (Moschella et al. 2023)' * (convention == 'paper')}"
+        source = ""
+        if convention == "paper":
+            source = " (Moschella et al. 2023)"
+        told = f"{convention} convention{source}"
         parts.append(f"{and_list(titles)}: k = {k}, {told}{_drawn_queries(queries)}")
     for n, titles in sampled.items():
         parts.append(f"{and_list(titles)}: {n:,} of the rows, drawn by their ids")

@@ -400,7 +400,10 @@ class PairScores:
             queries = ""
         else:
             queries = f"{score.n_queries:,} of "
-        text += f"\nn: {queries}{score.n:,} rows{' as queries' * bool(queries)}"
+        as_queries = ""
+        if queries:
+            as_queries = " as queries"
+        text += f"\nn: {queries}{score.n:,} rows{as_queries}"
         if score.note:
             return f"{text}\n{score.note}"
         return text

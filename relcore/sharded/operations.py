@@ -236,8 +236,11 @@ class Runner:
             rows = sum(shard.rows for shard in result.ran)
             seconds = sum(shard.seconds for shard in result.ran)
             kept = len(result.ran) - result.computed
+            found = ""
+            if kept:
+                found = f", {kept:,} of them found in the store"
             lines.append(
-                f"{title}: {len(result.ran):,} shards{f', {kept:,} of them found in the store' * bool(kept)},"
+                f"{title}: {len(result.ran):,} shards{found},"
                 f" {result.seconds:.1f} s, {rows / max(seconds, 1e-9):,.0f} rows per second and worker"
             )
         if peaks := self.peaks:

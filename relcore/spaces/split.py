@@ -165,7 +165,9 @@ class Split:
         """
         anchors = np.asarray(anchors, dtype=np.int64)
         test = np.flatnonzero(_testable(ids, anchors))
-        others = " or suspects" * isinstance(ids, AuditedIds)
+        others = ""
+        if isinstance(ids, AuditedIds):
+            others = " or suspects"
         if not len(test):
             raise SpaceError(
                 f"split: all {len(ids):,} rows are anchors{others}, none is held out to be scored; choose"

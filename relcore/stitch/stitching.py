@@ -166,10 +166,10 @@ class StitchResult(Reported):
     @property
     def tested(self) -> str:
         """The number of test rows in words: ``"48 test rows"`` or ``"46 – 54 test rows per state"``."""
-        first, *_, last = sorted([len(run.truth) for run in self.runs] * 2)
-        if first == last:
-            return f"{first:,} test rows"
-        return f"{first:,} – {last:,} test rows per state"
+        sizes = {len(run.truth) for run in self.runs}
+        if len(sizes) == 1:
+            return f"{min(sizes):,} test rows"
+        return f"{min(sizes):,} – {max(sizes):,} test rows per state"
 
     @property
     def untested(self) -> str:
@@ -265,7 +265,7 @@ class StitchResult(Reported):
         for method in self.spec.methods:
             rows = [["encoder \\ classifier", *names]]
             for name, means, deviations in zip(names, *self.matrix(method, metric), strict=True):
-                spreads = [f" ± {short(one)}" * several for one in deviations]
+                spreads = [f" ± {short(one)}" if several else "" for one in deviations]
                 cells = zip(means, spreads, strict=True)
                 rows.append(
                     [name, *(short(mean) + (spread if mean == mean else "") for mean, spread in cells)]
@@ -278,9 +278,11 @@ class StitchResult(Reported):
         permuted = ", ".join(
             f"{METHODS[method].title} {short(self.permuted(method, metric))}" for method in self.spec.methods
         )
+        common_name = ""
+        if common:
+            common_name = f" All names of encoders also contain {common!r}."
         notes = [
-            f"{self.tested}, no anchors; {anchors}; {states}; the diagonal is not stitched."
-            f"{f' All names of encoders also contain {common!r}.' * bool(common)}",
+            f"{self.tested}, no anchors; {anchors}; {states}; the diagonal is not stitched.{common_name}",
             f"Score of the same answers, if labels are permuted: {permuted}.",
             self.untested,
         ]
@@ -850,8 +852,13 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     if len(able) > 1:
         among = f"Best of {counted(len(able), 'method')}"
     n_close = int(close.sum())
-    others = f" {counted(n_close, 'other')} {'is' if n_close == 1 else 'are'} close behind." * (n_close > 0)
-    among += f" ({counted(int(best.pairs), 'pair')}{', a tie' * bool(equal.sum() > 1)})"
+    others = ""
+    if n_close > 0:
+        others = f" {counted(n_close, 'other')} {'is' if n_close == 1 else 'are'} close behind."
+    tie = ""
+    if equal.sum() > 1:
+        tie = ", a tie"
+    among += f" ({counted(int(best.pairs), 'pair')}{tie})"
     return (
         f"With another model's encoder, a classifier's mean {title} is {short(best.stitched)}{reach}; with"
         f" its own, {short(best.own)}. A blind guess has {chance}. {among}: {tied}.{others}"

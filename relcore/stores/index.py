@@ -73,7 +73,10 @@ class StorePlace:
 
     @property
     def text(self) -> str:
-        return f"{self.kind}:{no_secrets(self.where)}{f'#{self.table}' * bool(self.table)}"
+        table = ""
+        if self.table:
+            table = f"#{self.table}"
+        return f"{self.kind}:{no_secrets(self.where)}{table}"
 
     @property
     def address(self) -> str:
@@ -206,7 +209,10 @@ class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
                 break
             yield block
         if row != self.n:
-            got = f"{row:,}{' or more' * (row > self.n)}"
+            or_more = ""
+            if row > self.n:
+                or_more = " or more"
+            got = f"{row:,}{or_more}"
             raise SpaceError(
                 f"{self.name}: expected {self.n:,} rows, as announced, got {got}; try again while nothing"
                 " writes to this store, or restore the store"
@@ -257,7 +263,10 @@ def need_width(name: str, got: int, target: Target) -> None:
 
 def need_new(name: str, exists: bool, target: Target, can_add: bool = True) -> None:
     if exists and not (can_add and target.add):
-        remedy = "choose another name" + ", or allow adding rows with --add" * can_add
+        or_add = ""
+        if can_add:
+            or_add = ", or allow adding rows with --add"
+        remedy = "choose another name" + or_add
         raise SpaceError(f"{name}: expected a new place, got one that exists already; {remedy}")
 
 

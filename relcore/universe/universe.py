@@ -196,7 +196,10 @@ class Universe(Reported):
         share, chance, n = map(float, (known.mean(), self.table().chance.mean(), self.table().n.min()))
         same = percent(share)
         by_chance = f"(by chance {percent(chance)})"
-        by_chance = "on average " * (len(self.members) > 2) + by_chance
+        on_average = ""
+        if len(self.members) > 2:
+            on_average = "on average "
+        by_chance = on_average + by_chance
         found = f"is the same row in {same} of cases {by_chance}"
         if self.same_class:
             alike, guess = map(percent, self.same_class)
@@ -248,7 +251,10 @@ class Universe(Reported):
             chance = 1 / member.score.n
             if member.score.n < FEWEST_ROWS:
                 share = chance = np.nan
-            matched = f"{short(share)}{' (added)' * member.added}"
+            added = ""
+            if member.added:
+                added = " (added)"
+            matched = f"{short(share)}{added}"
             counts = f"{member.n:,}", f"{member.score.n:,}"
             rows.append((member.name, str(len(member.mean)), *counts, matched, short(chance)))
         tables = [

@@ -73,7 +73,8 @@ def truth(content, comma=","):
             return None
         else:
             texts.append(at)
-    ids = roles.get("id", texts[0] if texts else 0 if index else None)
+    usual = 0 if index else None
+    ids = roles.get("id", texts[0] if texts else usual)
     counts = None
     if "count" in roles:
         counts = columns[roles["count"]]

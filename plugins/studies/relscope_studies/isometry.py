@@ -659,7 +659,10 @@ def _growth(pairs: pd.DataFrame, name: str) -> str:
     how = "with less than the square root of the"
     if power.low > 0:
         how = "with the"
-    return f"Their number grows {how} {name}{', if at all' * (power.low <= 0)} (exponent {power:2})."
+    if_at_all = ""
+    if power.low <= 0:
+        if_at_all = ", if at all"
+    return f"Their number grows {how} {name}{if_at_all} (exponent {power:2})."
 
 
 def _geometric(values: pd.Series) -> Estimate:

@@ -214,7 +214,11 @@ class SeedCount(Study):
 
     def seconds(self, settings: Settings) -> float:
         millions = settings["rows"] ** 2 / 1e6
-        return 1 + (4 if settings["method"] == "paper" else 1 if settings["seeds"] else 5) * millions
+        if settings["method"] == "paper":
+            return 1 + 4 * millions
+        if settings["seeds"]:
+            return 1 + millions
+        return 1 + 5 * millions
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         charts = {}
@@ -245,10 +249,12 @@ class SeedCount(Study):
         if options["spaces"] == "english-french":
             pair = "English and French"
         draws = table.random_state.nunique()
+        if draws <= 1:
+            return ""
         return (
             f"By number of seeds, share of {draws} draws in which at least {short(ENOUGH, 1)} of the hidden"
             f" pairs among {rows:,} words of {pair} are found: {'; '.join(parts)}."
-        ) * (draws > 1)
+        )
 
 
 def _reached(table: pd.DataFrame) -> dict[int, Estimate]:
