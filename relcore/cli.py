@@ -61,7 +61,7 @@ def main(
             around.enter_context(in_use())
             if sys.stdout.isatty():  # names and ids must not control a terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
-            from relcore.commands.running import finish
+            from relcore.commands.printing import finish
             from relcore.files.reading import need_suffix
 
             for option, suffixes in options.suffixes.items():

@@ -29,8 +29,8 @@ from relcore.catalog.catalog import (
 )
 from relcore.catalog.task import task_job
 from relcore.cli import main
-from relcore.commands import encode as encode_command
 from relcore.compare.scoring import AllPairs
+from relcore.encode import command as encode_command
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import DatasetSpec, encoder_class, encoder_from_json
 from relcore.files import confined

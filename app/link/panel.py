@@ -30,7 +30,8 @@ from relcore.base.report import delimited_text
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, numbered_spec, put_pairing, renamed_spec
 from relcore.catalog.row_tables import is_numbered, is_pairing_unknown
-from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, BootstrapResult, Pairs
+from relcore.files.links import Pairs, known_pairs, read_pairs
+from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, BootstrapResult
 from relcore.linking.clusters import ENOUGH
 from relcore.linking.link import (
     FEWEST_SHARED,
@@ -39,9 +40,7 @@ from relcore.linking.link import (
     BootstrapScores,
     BootstrapSpec,
     Outcome,
-    known_pairs,
     links_table,
-    read_pairs,
     rows_it_takes,
 )
 from relcore.spaces.space import LatentSpace, shared_ids

@@ -35,12 +35,14 @@ COMMANDS = {
     "figure": "draw a figure again from its recipe",
     "mcp": "serve commands as tools to an agent, by the Model Context Protocol",
 }
-# The modules of commands that have no module of their own.
+# The modules of commands whose room has another name.
 MODULES = {
-    **dict.fromkeys(("audit", "drift", "invert", "link", "stitch", "universe"), "spaces"),
-    **dict.fromkeys(("project", "adapt", "figure", "export"), "spaces"),
-    **dict.fromkeys(("app", "mcp"), "servers"),
-    **dict.fromkeys(("available", "passport", "check", "study"), "encode"),
+    "app": "launch.command",
+    "adapt": "migrate.adapt_command",
+    "link": "linking.command",
+    "study": "studies.command",
+    "figure": "redraw.command",
+    "mcp": "agents.command",
 }
 # Option of another tool → options of Relscope. The first of these that the command has is suggested.
 SYNONYMS = {
@@ -129,7 +131,7 @@ def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
         sentence = f"{about[0].upper()}{about[1:]}."
         command = commands.add_parser(name, help=about, description=sentence, **style)
         if arguments[:1] == [name]:
-            module = import_module(f"relcore.commands.{MODULES.get(name, name)}")
+            module = import_module(f"relcore.{MODULES.get(name, f'{name}.command')}")
             getattr(module, f"run_{name}").add_to(command, name)
             store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
             command.add_argument("--store", metavar="FOLDER", help=store)

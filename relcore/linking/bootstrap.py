@@ -21,6 +21,7 @@ from relcore.base.numbers import band, percent, short
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import full_precision
 from relcore.engine.engine import Engine, best_without
+from relcore.files.links import Pairs
 from relcore.linking.clusters import (
     ASSIGNED_BYTES,
     ENOUGH,
@@ -469,9 +470,6 @@ def _precision(
         precision = np.maximum.accumulate(precision[::-1])[::-1]
         certain = precision >= _CERTAIN
     return precision
-
-
-Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)

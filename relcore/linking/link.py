@@ -1,33 +1,26 @@
-"""Find the rows of two spaces that describe the same items, and read and write files of such links."""
+"""Find the rows of two spaces that describe the same items."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import compress
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expand_home, regular_file
-from relcore.base.errors import SpaceError, extra, quote
+from relcore.base.errors import SpaceError
 from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import counted, short
-from relcore.base.report import Report, Reported, Table, delimited_text, json_lines
+from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row
 from relcore.base.settings import setting
-from relcore.base.text import lines_in, read_lines
-from relcore.base.writing import replacing, write
 from relcore.catalog.catalog import SpaceSpec, space_name
 from relcore.catalog.task import Recipe, Task
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
-from relcore.files.formats import checked_labels
-from relcore.files.reading import write_parquet
+from relcore.files.links import ENDS, KINDS, NOT_KEPT, Pairs
 from relcore.linking.bootstrap import (
     LEARNING_RATE,
     MOST_ROUNDS,
@@ -35,7 +28,6 @@ from relcore.linking.bootstrap import (
     PROMISED,
     STEPS,
     BootstrapResult,
-    Pairs,
     Round,
     bootstrap_anchors,
     share_found,
@@ -49,16 +41,7 @@ from relcore.scores.score import Score
 from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, known_ids, match
 from relcore.spaces.split import Split
 
-CONFIRMED = "confirmed"  # kind of links that a user confirmed
-NOT_KEPT = "not kept"  # kind of links below the requested precision
 _LARGEST = 0.9999  # maximum precision of a link in a table, because no link is certain
-KNOWN = ("seed", "anchor", CONFIRMED)  # kinds of pairs that can be seeds of another run
-SCORED = ("", "seed", CONFIRMED)  # kinds of pairs that scores may use; files without kinds have ""
-LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
-_ENDS = ("source", "target")
-# Column of kinds: the name that `link` writes; the one that `audit` and earlier versions write.
-_KINDS = ("kind", "found")
-_MOST_LINKS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,143 +191,7 @@ def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
         (*pair, kind, 1.0 if kind == "seed" else min(precision.get(pair, 0.0), _LARGEST))
         for pair, kind in kinds.items()
     ]
-    return pd.DataFrame(rows, columns=[*_ENDS, _KINDS[0], "precision"])
-
-
-def write_links(path: Path, links: pd.DataFrame) -> None:
-    """Write a table of links as .parquet, .tsv, .csv or .jsonl. `read_links` reads these files."""
-    if path.suffix.lower() == ".parquet":
-        with extra():
-            import pyarrow as pa
-        table = pa.Table.from_pandas(links, preserve_index=False)
-        with replacing(path) as stream:
-            write_parquet(stream, table.schema, [table])
-        return
-    if path.suffix.lower() == ".jsonl":
-        text = json_lines(links)
-    else:
-        text = delimited_text(links, "," if path.suffix.lower() == ".csv" else "\t")
-        if "\0" in text:
-            raise SpaceError(
-                f"{path.name}: expected ids without zero bytes, got one with some; write .parquet or .jsonl"
-            )
-    write(path, text.encode())
-
-
-def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
-    """Read the pairs of ids in a file, and the kind of each pair, such as "seed" or "link" ("" if the file
-    has no kinds). Pairs of the kind "not kept" are left out. `option` is named in errors.
-
-    In a .parquet, .csv or .jsonl file, and in a .tsv file that `write_links` wrote, the ids are in the
-    columns source and target; without such columns, in the first two. Other files have one pair per line; the
-    ids are separated by a tab or "=".
-
-    Raises
-    ------
-    SpaceError
-        A missing file; a file without pairs; a line without two ids; an empty cell.
-    """
-    path = expand_home(path)
-    where = f"{option}: " if option else ""
-    if not path.is_file():
-        got = f"{str(path)!r:.200}, where there is none"
-        raise SpaceError(f"{where}expected a file of pairs, got {got}; check the spelling")
-    suffix = path.suffix.lower()
-    if suffix == ".csv" or is_links(path):
-        if suffix not in LINK_FILES:
-            raise SpaceError(f"{path.name}: expected links in a .tsv file, got {suffix!r}; rename it")
-        pairs, kinds = _in_table(path)
-    else:
-        lines = read_lines(path, "one pair per line")
-        try:
-            pairs = read_pairs("\n".join(lines))
-        except SpaceError as error:
-            raise SpaceError(f"{path.name}, {error}") from error
-        kinds = ("",) * len(pairs)
-    kept = [kind != NOT_KEPT for kind in kinds]
-    pairs = tuple(compress(pairs, kept))
-    kinds = tuple(compress(kinds, kept))
-    if not pairs:
-        raise SpaceError(f"{path.name}: expected at least one pair, got none; write one pair per line")
-    return pairs, kinds
-
-
-def known_pairs(path: Path, option: str = "") -> Pairs:
-    """The known pairs in a file: seeds, anchors and confirmed links, or all pairs if the file has no kinds.
-    Raises the same errors as `read_links`.
-    """
-    pairs, kinds = read_links(path, option)
-    known = tuple(pair for pair, kind in zip(pairs, kinds, strict=True) if kind in ("", *KNOWN))
-    if not known:
-        raise SpaceError(
-            f"{path.name}: expected pairs of the kinds {quote(KNOWN)}, got none; write {CONFIRMED!r} as the"
-            " kind of links that are right"
-        )
-    return known
-
-
-def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
-    from relcore.files.reading import open_table
-
-    table = open_table([path])
-    names = list(table.columns)
-    if {*_ENDS} <= {*names}:
-        ends = list(_ENDS)
-    else:
-        ends = names[:2]
-    if len(ends) < 2 or len(table) > _MOST_LINKS:
-        if len(ends) < 2:
-            got = quote(names) or "none"
-        else:
-            got = f"{len(table):,} rows"
-        raise SpaceError(
-            f"{path.name}: expected two columns of ids, source and target, with at most {_MOST_LINKS:,} rows,"
-            f" got {got}; name the columns in the first line"
-        )
-    kind = next((name for name in _KINDS if name in names and ends == [*_ENDS]), None)
-    cells = [
-        list(map(str, checked_labels(table.read(name, 0, len(table)), f"{path.name}, column {name!r}")))
-        for name in (*ends, *filter(None, [kind]))
-    ]
-    if empty := [row for row, pair in enumerate(zip(*cells[:2], strict=True)) if not all(pair)]:
-        raise SpaceError(
-            f"{path.name}: expected an id in every cell, got {len(empty)} rows without, first row {empty[0]};"
-            " fill these rows, or leave them out"
-        )
-    if kind:
-        kinds = tuple(cells[2])
-    else:
-        kinds = ("",) * len(cells[0])
-    return tuple(zip(*cells[:2], strict=True)), kinds
-
-
-def is_links(path: Path) -> bool:
-    """Whether a file holds links: a .parquet or .jsonl file, or a text whose first line names the columns
-    that `link` and `audit` write.
-    """
-    if path.suffix.lower() in (".parquet", ".jsonl"):
-        return True
-    with regular_file(path).open("rb") as stream:
-        head = re.split("[\t,\r\n]", stream.read(100).decode("utf-8-sig", "replace").replace('"', ""))
-    return tuple(head[:2]) == _ENDS and head[2:3] in [[kind] for kind in _KINDS]
-
-
-def read_pairs(text: str) -> Pairs:
-    """The pairs of ids in a text with one pair per line. The ids are separated by a tab; if the line has no
-    tab, by "=". Further columns are ignored. Raises a SpaceError for a line without two ids.
-    """
-    pairs = []
-    for number, line in enumerate(lines_in(text), start=1):
-        if not line.strip():
-            continue
-        cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
-        if len(cells) < 2 or not cells[0] or not cells[1]:
-            got = f"{line.strip()!r:.60}"
-            raise SpaceError(
-                f"line {number}: expected “id of the source = id of the target”, got {got}; mend or remove it"
-            )
-        pairs.append((cells[0], cells[1]))
-    return tuple(pairs)
+    return pd.DataFrame(rows, columns=[*ENDS, KINDS[0], "precision"])
 
 
 # The task that links two spaces whose true pairs are unknown or hidden, and its figures.

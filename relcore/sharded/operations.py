@@ -16,14 +16,14 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.names import METRICS, SIMILARITIES
+from relcore.base.names import METRICS, SIMILARITIES, Named
 from relcore.base.numbers import counted
 from relcore.base.report import Report
 from relcore.base.rows import mean_row, row_blocks
@@ -33,7 +33,6 @@ from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address, put_enc
 from relcore.engine.device import Device, on_device
 from relcore.engine.engine import need_k
 from relcore.files.reading import OF_VECTORS, write_parquet
-from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
 from relcore.runs.entries import Entry, digest_of
 from relcore.runs.store import Context, Progress, Store, in_use, silent
@@ -895,6 +894,13 @@ class ShardedPair(RowPair):
 RowMap = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, e) float32
 
 
+class StoredMap(Protocol):
+    """A dataclass that can be stored for workers, each of which computes its function once."""
+
+    @property
+    def function(self) -> RowMap: ...
+
+
 @dataclass(frozen=True, eq=False)
 class ProjectionMap:
     """The relative projection on anchors (k, d) of a space with the mean row `mean` (d,), in a form that can
@@ -910,22 +916,11 @@ class ProjectionMap:
         return self.spec.projection(self.whiten).fit_from(self.mean, self.anchors, self.anchors).transform
 
 
-@dataclass(frozen=True, eq=False)
-class AdapterMap:
-    """The steps that an adapter applies to rows of one model, as class names and arrays, so that they can be
-    stored for workers."""
-
-    steps: tuple[tuple[str, dict[str, np.ndarray]], ...]
-
-    @cached_property
-    def function(self) -> RowMap:
-        from relcore.migrate import adapters
-
-        steps = tuple(getattr(adapters, name)(**arrays) for name, arrays in self.steps)
-        return lambda X: apply_steps(steps, X)
-
-
-_MAPS = {kind.__name__: kind for kind in (ProjectionMap, AdapterMap)}
+# Name of a map's class → the place of that class.
+_MAPS = {
+    "ProjectionMap": Named("", ".sharded.operations:ProjectionMap"),
+    "AdapterMap": Named("", ".migrate.by_shard:AdapterMap"),
+}
 
 # The folder of mapped shards has one file per shard, which is complete or missing.
 
@@ -950,7 +945,7 @@ class WriteRows(ShardWork):
 
     def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
         (shard,) = shards
-        function = read(store, self.map, _MAPS[self.of]).function
+        function = read(store, self.map, _MAPS[self.of].load()).function
         width = function(np.ones((1, shard.width), dtype=np.float32)).shape[1]
         url = beside(_written_to(self.goal), f"{shard.name.rsplit('.', 1)[0]}.{self.format}")
         blocks = self._mapped(shard, function, report)
@@ -1060,7 +1055,7 @@ class Written:
 
 def write_mapped(
     source: ShardedSpace,
-    rows: ProjectionMap | AdapterMap,
+    rows: StoredMap,
     goal: str,
     runner: Runner,
     title: str,
@@ -1108,24 +1103,3 @@ def project_shards(
     vectors = arrays["vectors_0"][np.searchsorted(arrays["rows"], chosen)]
     mean = mean_row(vectors, survey.arrays["sums_0"] / source.n)
     return write_mapped(source, ProjectionMap(vectors, mean, spec, whiten), goal, runner, "project", chosen)
-
-
-def adapt_shards(
-    adapter: LoadedAdapter,
-    source: ShardedSpace,
-    goal: str,
-    runner: Runner,
-    *,
-    side: str = "queries",
-) -> Written:
-    """Apply an adapter to all rows and write the result. `side` tells the model of the rows: "queries" for
-    the new model, "corpus" for the old one.
-    """
-    need_one_of("side", side, SIDES)
-    need_width(adapter, side, source.width, source.name)
-    if side == "queries":
-        steps = adapter.query_steps_
-    else:
-        steps = adapter.corpus_steps_
-    rows = AdapterMap(tuple((type(step).__name__, vars(step)) for step in steps))
-    return write_mapped(source, rows, goal, runner, "adapt")

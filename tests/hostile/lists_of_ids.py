@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from app.anchors.lists import read_ids
-from relcore.commands.running import number_or_ids
+from relcore.commands.anchors import number_or_ids
 from relcore.encoders.datasets import read_pair_list
-from relcore.linking.link import known_pairs
+from relcore.files.links import known_pairs
 from tests.hostile.cases import ODD_PLACES, Case, controls, csv_lines, each, encodings, hole, spoiled
 
 IDS = ["river", "naïve", "水", "New York", "a,b", "x=y"]

@@ -15,10 +15,10 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, available, encode, encoding_key, encoding_spec, load
 from relcore.catalog.naming import space_specs
 from relcore.catalog.row_tables import TableColumns, row_items
-from relcore.commands.servers import specs_of_names
 from relcore.encoders.datasets import load_dataset, with_options
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SmallVision
+from relcore.launch.command import specs_of_names
 from relcore.runs.store import Store
 
 VECTORS = np.arange(1, 7, dtype=np.float32).reshape(3, 2)

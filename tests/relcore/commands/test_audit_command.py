@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from relcore.cli import main
-from relcore.commands.spaces import GATES
+from relcore.drift.command import GATES
 
 WRONG = {"w4": "w7", "w7": "w12", "w12": "w4"}
 

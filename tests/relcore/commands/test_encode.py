@@ -6,7 +6,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encode
-from relcore.commands.encode import dataset_spec, encoders_of
+from relcore.encode.command import dataset_spec, encoders_of
 from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision

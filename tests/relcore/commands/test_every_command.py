@@ -18,8 +18,9 @@ from relcore.base.report import Report, Table
 from relcore.catalog.catalog import SpaceSpec, encode, load
 from relcore.catalog.naming import space_spec
 from relcore.cli import COMMANDS, main, parser_of
-from relcore.commands import running
-from relcore.commands.running import finish, number_or_ids
+from relcore.commands import progress
+from relcore.commands.anchors import number_or_ids
+from relcore.commands.printing import finish
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 from relcore.runs import jobs
@@ -99,7 +100,7 @@ def test_o_writes_the_report_of_a_command_that_writes_nothing(kind, tmp_path, ru
     assert "expected a name that ends in one of" in refuse("available a.npy -o report.pdf")
 
 
-RUN = "relcore.commands.encode.run_available.run"
+RUN = "relcore.available.command.run_available.run"
 STOPPED = "Stopped. Finished work is saved; rerun the command to resume."
 
 
@@ -157,7 +158,7 @@ def test_columns_are_chosen_after_the_name_of_a_table(refuse, tmp_path):
 
 def test_command_computes_on_device_that_is_named(monkeypatch):
     seen = []
-    monkeypatch.setattr("relcore.commands.encode.run_available.run", lambda options: seen.append(chosen()))
+    monkeypatch.setattr("relcore.available.command.run_available.run", lambda options: seen.append(chosen()))
     monkeypatch.delenv(DEVICE, raising=False)
     assert main(["available", "--device", "torch"]) == 0
     assert main(["available"]) == 0
@@ -252,8 +253,8 @@ def test_an_error_is_one_harmless_line(folder, capsys):
 
 def test_without_terminal_a_line_comes_every_half_minute(monkeypatch, capsys):
     clock = iter([0.0, 29.9, 30.0, 45.0, 61.0])
-    monkeypatch.setattr(running.time, "monotonic", clock.__next__)
-    with running.Bar(Namespace(quiet=False)) as bar:
+    monkeypatch.setattr(progress.time, "monotonic", clock.__next__)
+    with progress.Bar(Namespace(quiet=False)) as bar:
         for done in (1, 2, 3, 4):
             bar.show(done, 10, f"row {done}\x1b[2J")
     assert capsys.readouterr().err == "relscope:  20%  row 2�[2J\nrelscope:  40%  row 4�[2J\n"

@@ -6,7 +6,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.linking.link import LINK_FILES, BootstrapSpec, known_pairs, read_links, write_links
+from relcore.files.links import LINK_FILES, known_pairs, read_links, write_links
+from relcore.linking.link import BootstrapSpec
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from relcore.agents import command as mcp
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.cli import main
-from relcore.commands import servers as mcp
 
 TWO = {"source": "first.npz", "target": "second.npz"}
 VERSIONS = {"old": "first.npz", "new": "second.npz"}

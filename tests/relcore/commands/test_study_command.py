@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from relcore.base.names import STUDIES, StudyName
-from relcore.commands import running
+from relcore.commands import progress
 from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy
 from tests.waiting import until
@@ -49,7 +49,7 @@ def test_runs_findings_and_recipe(run, one_queue, toy, tmp_path):
 
 
 def test_runs_in_this_process_without_dask(run, toy, monkeypatch):
-    monkeypatch.setattr(running, "find_spec", lambda name: None)
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
     rows = json.loads(run("study toy --grid n_runs=3 --json"))["rows"]
     assert [row["y"] for row in rows] == [0, 2, 4]
 

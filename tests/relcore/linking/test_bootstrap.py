@@ -13,6 +13,7 @@ from relcore.compare.reports import ExactScores
 from relcore.compare.scoring import AllPairs, Differences, PairAudit
 from relcore.drift.check import DriftCheck
 from relcore.encoders.sentences import load_words
+from relcore.files.links import read_links, write_links
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.linking.bootstrap import bootstrap_anchors, share_found
 from relcore.linking.link import (
@@ -20,9 +21,7 @@ from relcore.linking.link import (
     BootstrapSpec,
     held_out_split,
     links_table,
-    read_links,
     relative_scores,
-    write_links,
 )
 from relcore.migrate.evaluate import parts_of
 from relcore.represent.translation import ProjectionSpec

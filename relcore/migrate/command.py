@@ -12,15 +12,14 @@ from relcore.base.errors import SpaceError
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.naming import SPACE_HELP
-from relcore.commands.running import (
+from relcore.commands.by_shard import samples
+from relcore.commands.command import command, values_of
+from relcore.commands.options import (
     SHARDS_HELP,
     ByLinks,
     ByRow,
     Results,
     Sample,
-    command,
-    samples,
-    values_of,
 )
 from relcore.migrate.evaluate import read_qrels
 from relcore.migrate.measurements import (

@@ -12,23 +12,20 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import FIGURES, METRICS
 from relcore.base.report import Report
 from relcore.base.settings import setting
-from relcore.commands.running import (
+from relcore.commands.anchors import anchors_of
+from relcore.commands.by_shard import is_by_shard, report_over_shards
+from relcore.commands.command import command, values_of
+from relcore.commands.inputs import pair_settings, spaces_of
+from relcore.commands.options import (
     SHARDS_HELP,
-    Bar,
     ByLinks,
     ByRow,
     DrawnAnchors,
     Pair,
     Results,
     Shards,
-    anchors_of,
-    command,
-    is_by_shard,
-    pair_settings,
-    report_over_shards,
-    spaces_of,
-    values_of,
 )
+from relcore.commands.progress import Bar
 from relcore.compare.reports import ExactScores, comparison_report
 from relcore.engine.device import preload_torch
 from relcore.engine.engine import need_k

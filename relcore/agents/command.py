@@ -1,5 +1,5 @@
-"""The two commands that serve until they are stopped: `app`, and `mcp`, which offers commands as tools to AI
-agents (Model Context Protocol). Each call of a tool runs a command in a new process.
+"""The command `mcp`, which offers commands as tools to AI agents (Model Context Protocol). Each call of a
+tool runs a command in a new process.
 """
 
 from __future__ import annotations
@@ -9,147 +9,21 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from relcore.base import access, records, stopping
+from relcore.base import access
 from relcore.base.errors import SpaceError, did_you_mean, missing_library, quote
 from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.base.version import __version__
-from relcore.catalog.catalog import SpaceSpec, is_address, load
-from relcore.catalog.naming import SPACE_HELP, space_specs
-from relcore.catalog.row_tables import with_their_tables
+from relcore.catalog.catalog import is_address
+from relcore.commands.command import command
 from relcore.commands.parser import written
-from relcore.commands.running import Bar, command
-from relcore.runs.store import Context, Store
 from relcore.stores.index import parse_place
-
-
-@dataclass
-class AppOptions:
-    spaces: tuple[str, ...] = setting(metavar="SPACE", nargs="*", help=SPACE_HELP)
-    port: int | None = setting(
-        None, low=0, high=65535, help="Port of the app. Default: 8501, or the next free port."
-    )
-    share: bool = setting(
-        False,
-        help="Let other machines use the app, too. It then reads only $RELSCOPE_DATA, the files named here"
-        " and uploads (the same as RELSCOPE_SHARE=1).",
-    )
-    no_token: bool = setting(
-        False,
-        help="Admit everybody who can reach the port, including other accounts of this machine. By default a"
-        " browser must show a token once: $RELSCOPE_TOKEN, or the token in the link that each start prints.",
-    )
-    no_browser: bool = setting(False, help="Do not open a browser; the terminal shows the link.")
-    shards: bool = setting(False, help="Open each folder as one space of shards, even if it has few rows.")
-    sample: int = setting(
-        200_000,
-        low=1,
-        help="Number of rows to draw from a folder of shards, by a hash of their ids. Two folders with the"
-        " same ids give the same rows.",
-    )
-
-
-@command(
-    (AppOptions,),
-    "The first two spaces become source and target. A table without vectors and with as many rows as the file"
-    " before it gives that file its ids, labels and texts. All vector files in a folder, such as"
-    " checkpoints, are opened. A folder of shards with more than a million rows, or at an address such as"
-    " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C.",
-    ("first.npy second.parquet", "first.npy metadata.csv second.parquet"),
-)
-def run_app(options: argparse.Namespace) -> None:
-    if find_spec("streamlit") is None:
-        raise missing_library("streamlit")
-    shared = options.share or access.is_shared()
-    os.environ.pop(access.ENVIRONMENT, None)  # this command decides which files everybody may read
-    specs = [records.to_json(spec) for spec in specs_of_names(options.spaces, options)]
-    settings = []
-    if options.port:
-        settings = [f"--server.port={options.port}"]
-    if options.no_browser:
-        settings += ["--server.headless=true"]
-    environment = {**os.environ, access.OPENED: json.dumps(specs)}
-    if shared:
-        settings += ["--server.address=0.0.0.0", "--server.allowedHosts=*"]
-        environment[access.ENVIRONMENT] = "1"
-        data = os.environ.get(access.DATA)
-        reads = f"the files named in this command{f' and the folder {data}' if data else ''}"
-        who = "has the link below"
-        if options.no_token:
-            who = "can reach this port"
-        print(
-            f"This app is shared: everybody who {who} can use it, and its computing time. It reads only"
-            f" uploads and {reads}.",
-            flush=True,
-        )
-    if options.no_token:
-        environment[access.NO_TOKEN] = "1"
-    package = Path(__file__).parents[1]  # a wheel contains the app; in a checkout it is beside relcore
-    if (package / "_app").is_dir():
-        root = package / "_app"
-    else:
-        root = package.parent
-    place = root / "app"
-    start = [str(place / "server" / "launch.py"), "run", str(place / "serve.py")]
-    command = [sys.executable, "-P", *start, *settings]
-    stopping.block_signals()
-    os.execve(sys.executable, command, environment)
-
-
-def specs_of_names(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:
-    """The specs of the spaces that a user names, with absolute paths. All spaces are loaded once, so that
-    errors appear before the server starts.
-
-    With `options`, a folder of shards that is too large is replaced by a sample.
-    """
-    named = ((options and _sample(options, name)) or space_specs(name) for name in names)
-    specs = with_their_tables([spec for specs in named for spec in specs])
-    for spec in specs:
-        load(spec, again=True)
-    return [_with_full_paths(spec) for spec in specs]
-
-
-def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
-    """If `name` is a folder of shards that is too large, a list with the spec of a sample of its rows;
-    otherwise []. If the store lacks the sample, it is drawn now, with a progress bar."""
-    from relcore.sharded.operations import sample_job, sample_spec, too_large
-    from relcore.sharded.space import ShardedSpace
-
-    index = parse_place(name)
-    asked = options.shards or is_address(name)
-    folder = is_address(name) or os.path.isdir(access.expand_home(name))
-    if not folder or (index is not None and index.where != name):
-        return []
-    if not asked and find_spec("fsspec") is None:  # without fsspec, a folder counts as one of checkpoints
-        return []
-    if asked:
-        space = ShardedSpace.open(name)
-    else:
-        space = too_large(name)
-    if space is None:
-        return []
-    spec = sample_spec(space, options.sample)
-    store = Store()
-    if not store.has(key := spec.option("key")):
-        with Bar(options) as bar, Context(key, store, bar.event).sending() as context:
-            sample_job(context, place=space.place, n_rows=options.sample)
-    rows = f"{int(spec.option('rows')):,} of {space.n:,} rows, drawn by a hash of their ids"
-    print(f"{visible(name)}: {len(space.shards):,} shards; the app shows {rows}", file=sys.stderr)
-    return [spec]
-
-
-def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
-    if spec.source not in ("file", "index"):
-        return spec
-    full = [(name, str(Path(text).resolve()) if name == "metadata" else text) for name, text in spec.options]
-    return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(full))
-
 
 # Command that an agent may call → the options that are fixed, so that it answers a question and writes no
 # file.
@@ -163,7 +37,7 @@ TOOLS: dict[str, dict[str, str]] = {
     "link": {},
 }
 _OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # options that only the server sets
-_CHILD = "import sys; from relcore.commands.servers import answer; sys.exit(answer(sys.argv[1:]))"
+_CHILD = "import sys; from relcore.agents.command import answer; sys.exit(answer(sys.argv[1:]))"
 # maximum numbers of rows and of ids in an answer to an agent
 _MOST_ITEMS = 100
 _MOST_TEXTS = 10

@@ -1,0 +1,230 @@
+"""The command `passport`, which makes a passport of a model, and checks vectors against one."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.access import expand_home
+from relcore.base.errors import SpaceError, quote
+from relcore.base.report import Report
+from relcore.base.settings import setting
+from relcore.base.text import read_lines
+from relcore.catalog.catalog import encode, load
+from relcore.catalog.naming import SPACE_HELP, encoder_named, space_spec
+from relcore.commands.command import command, values_of
+from relcore.commands.options import Results
+from relcore.commands.printing import written
+from relcore.encode.command import dataset_spec
+from relcore.encoders.datasets import load_dataset
+from relcore.passport.check import MARKS, check
+from relcore.passport.passport import (
+    ANCHORS,
+    CHANGES,
+    SUFFIX,
+    UNCHANGED,
+    Passport,
+    PassportCard,
+    encode_texts,
+    model_at_hand,
+    name_recipe,
+    paired_anchors,
+    picture_anchors,
+)
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace, RowNumbers, ids_of
+from relcore.stores.index import find_rows, parse_place
+
+BUNDLED = "bundled"  # the bundled anchor texts
+VERBS = {"make": 1, "check": 2}
+ACCEPTED = (*UNCHANGED, "rotated")
+
+
+@dataclass
+class PassportOptions:
+    verb: str = setting(choices=tuple(VERBS), help="what to do")
+    files: tuple[str, ...] = setting(metavar="FILE", nargs="+", help=f"a passport; or {SPACE_HELP}")
+    vectors: str = setting(
+        None,
+        metavar="FILE",
+        help="For make: the vectors of the texts in FILE, in the order of its lines.",
+    )
+    ids: Path = setting(
+        None,
+        metavar="FILE",
+        help="File with ids of the anchors in a store, one per line. For make: the rows to take. For check:"
+        " needed, in the passport's order, if the store has other ids than the passport.",
+    )
+    pictures: bool = setting(
+        False,
+        help="For make: FILE is a dataset of pictures, such as a folder or digits. The anchors are digests of"
+        " their pixels. The vectors come from --vectors, by the dataset's ids or in its order, or from"
+        " --encoder.",
+    )
+    fingerprint: tuple[str, ...] = setting(
+        (),
+        metavar="SPACE,SPACE,SPACE",
+        help="For make: vectors of three or more domains, by which check --known recognises the model.",
+    )
+    encoder: str = setting(
+        None,
+        metavar="MODEL",
+        help="For make: FILE has one text per line, and this model makes the vectors (minilm, or a folder of"
+        " transformers). For check: try likely prompts, poolings and layers of this model, and name the"
+        " combination that makes the new vectors.",
+    )
+    gate: str = setting(
+        "rounded",
+        choices=ACCEPTED,
+        help="For check: the largest change with exit code 0: same, rounded, rescaled or rotated.",
+    )
+
+
+@command(
+    (PassportOptions, PassportCard, Results),
+    "“make SPACE” publishes all rows of a space as anchors, with a card of their model; “make bundled"
+    " --encoder …” takes the 300 texts that come with Relscope, “make FOLDER --pictures” the digests of"
+    f" pictures. “check FILE NEW” says how the anchors changed: {', '.join(CHANGES)}; NEW is another"
+    " passport, or a space or store with the anchors' ids. The exit code of a check is 1 after a larger"
+    " change than --gate, 2 after an error.",
+    (
+        "make anchors.txt --encoder minilm -o minilm.safetensors",
+        "check minilm.safetensors lancedb:store#notes --gate rounded",
+    ),
+    output=f"For make: the passport to write, {SUFFIX}.",
+    suffixes={"output": [SUFFIX]},
+)
+def run_passport(options: argparse.Namespace) -> Report:
+    if len(options.files) != VERBS[options.verb]:
+        expected = "two files"
+        if VERBS[options.verb] == 1:
+            expected = "one file"
+        raise SpaceError(f"{options.verb}: expected {expected}, got {quote(options.files)}")
+    if options.verb == "check":
+        return _checked_passport(options)
+    if options.output is None:
+        raise SpaceError(f"{options.verb}: expected a file or folder to write, got none; name it with -o")
+    passport = _make_passport(options)
+    if options.fingerprint:
+        domains = [load(space_spec(name), again=True).vectors for name in options.fingerprint]
+        passport = passport.with_fingerprint(domains)
+    passport.save(options.output)
+    n, d = passport.vectors.shape
+    model = passport.card.model
+    line = f"{n:,} anchors with {d:,} dimensions, encoded by {model or 'a model without name'}"
+    return written(line, facts={"passport": asdict(passport.card)}, n=n, dimension=d, model=model)
+
+
+def _make_passport(options: argparse.Namespace) -> Passport:
+    card = PassportCard(**values_of(options, PassportCard))
+    [source] = options.files
+    ids = _ids(options)
+    if options.pictures:
+        space = _of_pictures(options, source)
+        return Passport.of(space, replace(card, model=card.model or space.name))
+    if options.encoder is None and options.vectors is None:
+        if source == BUNDLED or (not ids and Path(source).suffix == ".txt"):
+            raise SpaceError(
+                f"make {source}: expected vectors of these texts, got none; give --encoder or --vectors"
+            )
+        space = _rows(source, ids)
+        return Passport.of(space, replace(card, model=card.model or space.name))
+    texts = read_lines(ANCHORS if source == BUNDLED else expand_home(source), "one text per line")
+    if twice := [text for text, n in Counter(texts).items() if n > 1]:
+        raise SpaceError(f"{source}: expected distinct texts, got {quote(twice[:3])} again; remove one")
+    if options.vectors is not None:
+        rows = _rows(options.vectors, ids)
+        if len(rows) != len(texts):
+            raise SpaceError(
+                f"{options.vectors}: expected {len(texts):,} rows, one per text, got {len(rows):,}; embed the"
+                " texts again"
+            )
+        return Passport.of(rows.with_columns(ids=texts), replace(card, model=card.model or rows.name))
+    encoder = model_at_hand(options.encoder, last=True)
+    if card.pooling:
+        encoder = replace(encoder, pooling=card.pooling)
+    [rows] = encode_texts(encoder, texts, card.prompt).values()
+    name = card.model or Path(options.encoder).name
+    space = LatentSpace(rows, texts, name=name)
+    return Passport.of(space, replace(card, model=name, pooling=encoder.pooling))
+
+
+def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
+    """The vectors of a dataset's pictures. The id of a picture is a digest of its pixels. Among equal
+    pictures, only the first is kept."""
+    dataset = load_dataset(dataset_spec(argparse.Namespace(dataset=source, config="", id_column=None)))
+    if dataset.kind != "images":
+        raise SpaceError(f"{source}: expected pictures, got {dataset.kind}; leave out --pictures")
+    if options.vectors is not None:
+        space = load(space_spec(options.vectors), again=True)
+        if len(space) != len(dataset) or not isinstance(ids_of(space), RowNumbers):
+            space = space.take(space.rows(dataset.ids))
+    elif options.encoder is not None:
+        space = encode(dataset, encoder_named(options.encoder, {}, dataset, set()), Store())[-1]
+    else:
+        raise SpaceError(
+            "make --pictures: expected vectors, got none; give --vectors, or --encoder, such as pixels"
+        )
+    anchors = [one for _, images in dataset.blocks() for one in picture_anchors(images)]
+    first = np.flatnonzero(~pd.Index(anchors).duplicated())
+    return space.take(first).with_columns(ids=[anchors[row] for row in first])
+
+
+def _ids(options: argparse.Namespace) -> list[str]:
+    if options.ids:
+        return read_lines(options.ids, "one id per line")
+    return []
+
+
+def _space_of(source: str, ids: Sequence[str]) -> LatentSpace:
+    """The space that a user names. If it is in a vector database, only the rows with these ids are read."""
+    place = parse_place(source)
+    if ids and place is not None and place.kind != "npy":
+        try:
+            return find_rows(place, ids)
+        except SpaceError:
+            if place.where != source:
+                raise  # rows without ids may still load as a table
+    return load(space_spec(source), again=True)
+
+
+def _rows(source: str, ids: Sequence[str]) -> LatentSpace:
+    space = _space_of(source, ids)
+    if ids:
+        return space.take(space.rows(ids))
+    return space
+
+
+def _checked_passport(options: argparse.Namespace) -> Report:
+    passport = Passport.load(options.files[0])
+    ids = _ids(options)
+    if ids and len(ids) != len(passport.ids):
+        raise SpaceError(
+            f"{options.ids}: expected {len(passport.ids):,} ids, one per anchor, got {len(ids):,}; write them"
+            " in the passport's order"
+        )
+    new = _space_of(options.files[1], ids or passport.ids)
+    if ids:
+        new = new.take(new.rows(ids)).with_columns(ids=passport.ids)
+    texts, _, rows = paired_anchors(passport, new)
+    # The space holds only the anchors, even if the file is large.
+    found = check(LatentSpace(rows, texts, name=new.name), passport)
+    change = found.change
+    if options.encoder is not None:
+        change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
+    fine = change.kind in ACCEPTED[: ACCEPTED.index(options.gate) + 1]
+    report = change.report(passport=asdict(passport.card), alarm=not fine)
+    marks = [
+        f"{len(rows):,} of {found.n:,} rows have {MARKS[name]}." for name, rows in found.partial_marks.items()
+    ]
+    if fine:
+        alarm = []
+    else:
+        alarm = [f"An alarm: the change is larger than --gate {options.gate} accepts."]
+    return replace(report, notes=[*report.notes, *marks, *alarm])

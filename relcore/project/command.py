@@ -1,0 +1,104 @@
+"""The command `project`, which writes the rows of a space relative to anchors."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
+from relcore.base.report import Report
+from relcore.base.settings import setting
+from relcore.base.text import as_lines
+from relcore.base.writing import write
+from relcore.catalog.catalog import load
+from relcore.catalog.naming import SPACE_HELP, space_spec
+from relcore.commands.anchors import anchors_of
+from relcore.commands.by_shard import is_by_shard, report_over_shards
+from relcore.commands.command import command, values_of
+from relcore.commands.options import SHARDS_HELP, DrawnAnchors, Printed, Shards
+from relcore.commands.printing import written
+from relcore.files.reading import need_suffix, write_space
+from relcore.represent.similarity import shared_anchors
+from relcore.represent.translation import ProjectionSpec
+from relcore.sharded.operations import Written, project_shards
+from relcore.sharded.space import ShardedSpace
+from relcore.spaces.space import LatentSpace
+
+# The commands that write vectors: project writes rows relative to anchors, and adapt writes rows that an
+# adapter maps.
+
+
+@dataclass
+class ProjectOptions:
+    space: str = setting(metavar="SPACE", help=SPACE_HELP)
+    whiten: bool = setting(False, help="Decorrelate the similarities by (K + λI)^(-1/2); cosine only.")
+    save_anchors: Path = setting(
+        None, metavar="FILE", written=True, help="Also write the ids of the anchors, one per line."
+    )
+
+
+@command(
+    (ProjectOptions, DrawnAnchors, ProjectionSpec, Printed, Shards),
+    "The result is again a space, with one column per anchor; it keeps ids and labels. To compare two"
+    " spaces, use the same anchors for both: --save-anchors with the first, --anchors FILE with the"
+    f" second.{SHARDS_HELP}",
+    (
+        "word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz",
+        "fasttext-novels --anchors anchors.txt -o second.npz",
+    ),
+    output="The file to write (.npz, .safetensors or .parquet; of shards a new folder, or its address).",
+)
+def run_project(options: argparse.Namespace) -> Report:
+    spec = ProjectionSpec(**values_of(options, ProjectionSpec))
+    sharded = is_by_shard(options, options.space)
+    if options.whiten and options.similarity != "cosine":
+        raise SpaceError(
+            f"--whiten: expected the similarity 'cosine', got {options.similarity!r}; remove one of the two"
+            " options"
+        )
+    if options.output is None:
+        raise SpaceError("project: expected a file for the relative rows, got none; name it with -o")
+
+    def report(
+        n: int, width: int, anchors: Sequence[str], where: str = "", notes: Sequence[str] = ()
+    ) -> Report:
+        if options.save_anchors:
+            write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids", bare=True))
+        if options.whiten:
+            how = "whitened cosine"
+        else:
+            how = options.similarity
+        line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
+        line += ", centred" if options.center else ""
+        return written(f"{line}.", notes, n=n, anchors=width, similarity=how, center=options.center)
+
+    def of_shards(result: Written, passes: Mapping[str, Any], source: ShardedSpace) -> Report:
+        anchors = ()
+        if options.save_anchors:
+            anchors = source.ids_of(result.anchors)
+        where = f" in {counted(len(source.shards), 'shard')}"
+        return report(result.n, result.width, anchors, where, passes["passes"])
+
+    if sharded:
+        settings = {"whiten": options.whiten, "random_state": options.random_state}
+        return report_over_shards(
+            options,
+            [options.space],
+            lambda run, anchors, source: project_shards(
+                source, anchors, str(options.output), run, spec, **settings
+            ),
+            of_shards,
+        )
+    need_suffix(options.output)
+    space = load(space_spec(options.space), again=True)
+    anchors = shared_anchors(anchors_of(options, space), space)
+    projection = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors))
+    relative = projection.transform(space.vectors)
+    name = f"{space.name}, relative"
+    of_space = {"name": name, "labels": space.labels, "counts": space.counts}
+    write_space(LatentSpace(relative, space.ids, **of_space), options.output)
+    return report(*relative.shape, anchors)
