@@ -28,12 +28,10 @@ from app.glossary.terms import term  # noqa: E402
 from app.spaces import loading  # noqa: E402
 from relcore.base.errors import (  # noqa: E402
     NoCommonId,
-    SpaceError,
+    RelscopeError,
     extra,
 )
 from relcore.engine.device import one_thread_products  # noqa: E402
-from relcore.runs.entries import StoreError  # noqa: E402
-from relcore.runs.jobs import JobQueueError  # noqa: E402
 from relcore.runs.store import in_use  # noqa: E402
 
 first_imports.spare_collector()
@@ -77,7 +75,7 @@ try:
         card.draw()
 except NoCommonId:
     loading.draw_unpaired(session.workspace())
-except (SpaceError, JobQueueError, StoreError) as error:
+except RelscopeError as error:
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step, or choose other spaces or settings.")
 saving.save()  # the page may have changed the session

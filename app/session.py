@@ -15,15 +15,13 @@ from app import compute, messages, sharing
 from app.sharing import Member
 from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, strategy_of
 from relcore.base.access import AccessContext, set_asker
-from relcore.base.errors import SpaceError
+from relcore.base.errors import RelscopeError, SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import UNSCORED, SpaceSpec, listed, with_unscored
 from relcore.compare.columns import filter_columns
 from relcore.figures.scene import SELECTED_ROWS, Condition, column_title
 from relcore.maps.pane_maps import ViewSpec, default_view
 from relcore.represent.similarity import USUAL_ANCHORS, usual_anchors
-from relcore.runs.entries import StoreError
-from relcore.runs.jobs import JobQueueError
 from relcore.spaces.space import Match
 
 _HISTORY = "relscope.history"
@@ -190,7 +188,7 @@ def guarded(change: Callable[..., None], *arguments: Any) -> None:
     changes."""
     try:
         change(*arguments)
-    except (SpaceError, JobQueueError, StoreError) as error:
+    except RelscopeError as error:
         notify(str(error))
 
 

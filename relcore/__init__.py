@@ -12,7 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers and editors; a test compares these imports with `_MODULES`
     from typing import Any
 
-    from relcore.base.errors import SpaceError as SpaceError
+    from relcore.base.errors import (
+        RelscopeError as RelscopeError,
+        SpaceError as SpaceError,
+    )
     from relcore.base.names import METRICS as METRICS
     from relcore.catalog.catalog import SpaceSpec as SpaceSpec
     from relcore.catalog.naming import example_spaces as example_spaces
@@ -131,6 +134,7 @@ _MODULES = {
     "Procrustes": "represent.translation",
     "ProjectionSpec": "represent.translation",
     "RelativeProjection": "represent.similarity",
+    "RelscopeError": "base.errors",
     "Score": "scores.score",
     "SpaceError": "base.errors",
     "SpaceSpec": "catalog.catalog",

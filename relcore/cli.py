@@ -13,7 +13,7 @@ from contextlib import ExitStack, redirect_stdout
 from typing import Any, TextIO
 
 from relcore.base import access, environment, stopping
-from relcore.base.errors import NoCommonId, SpaceError, with_install_hint
+from relcore.base.errors import NoCommonId, RelscopeError, with_install_hint
 from relcore.base.text import harmless, visible
 from relcore.base.writing import sweep_temporary
 from relcore.commands.parser import COMMANDS as COMMANDS
@@ -100,7 +100,7 @@ def _report_error(error: Exception, options: argparse.Namespace | None) -> int:
     elif isinstance(error, OSError):
         place = f"{str(error.filename)[:200]}: {error.strerror}; check the path"
         return _fail(place if error.filename else error)
-    elif isinstance(error, SpaceError) or type(error).__name__ in ("StoreError", "JobQueueError"):
+    elif isinstance(error, RelscopeError):
         more = {
             "pair_by_row": "; or, if row i of both is the same item, add --pair-by-row",
             "links": "; or add --links links.parquet, a file that relscope link writes",

@@ -7,7 +7,19 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class SpaceError(ValueError):
+class RelscopeError(Exception):
+    """The base class of all errors whose message is meant for the user: what was expected, what came, and
+    the remedy. Besides `SpaceError`, these are errors of the store and of jobs.
+
+    Examples
+    --------
+    >>> from relcore import RelscopeError, SpaceError
+    >>> issubclass(SpaceError, RelscopeError) and issubclass(SpaceError, ValueError)
+    True
+    """
+
+
+class SpaceError(RelscopeError, ValueError):
     """A space, a file or a setting is invalid. The message says what is wrong and how to fix it.
 
     Examples

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from relcore.base.errors import RelscopeError
 from relcore.base.names import FAMILIES
 
 
@@ -76,7 +77,7 @@ def _canonical(part: Any) -> Any:
 ENVIRONMENT = "RELSCOPE_STORE"  # environment variable with the folder of the store
 
 
-class StoreError(RuntimeError):
+class StoreError(RelscopeError, RuntimeError):
     """The store cannot read, save or remove an entry."""
 
 

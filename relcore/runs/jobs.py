@@ -23,7 +23,7 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from relcore.base.environment import GPU, chosen, resolve
-from relcore.base.errors import extra
+from relcore.base.errors import RelscopeError, extra
 from relcore.base.writing import temporary
 from relcore.runs.entries import Entry
 from relcore.runs.store import Context, Pins, Store, TimeLeft, in_use, run_in_worker
@@ -36,7 +36,7 @@ _MOST_LOSSES = 3  # number of schedulers that a job may lose
 _log = logging.getLogger("relscope")
 
 
-class JobQueueError(RuntimeError):
+class JobQueueError(RelscopeError, RuntimeError):
     """A job has no result, or no cluster can be reached. The message tells the reason."""
 
 
@@ -401,8 +401,10 @@ class JobQueue:
             died = "the worker process died each time it ran this job (killed, or out of memory)"
             job._end("failed", f"{died}; try fewer rows, or a machine with more memory")
         elif error is not None:
-            explained = type(error).__name__ in ("SpaceError", "StoreError")
-            job._end("failed", str(error) if explained else f"{type(error).__name__}: {error}")
+            explained = str(error)
+            if not isinstance(error, RelscopeError):
+                explained = f"{type(error).__name__}: {error}"
+            job._end("failed", explained)
         elif self.store.has(job.key, own=True):
             job._end("done")
         else:

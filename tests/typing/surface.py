@@ -116,6 +116,7 @@ try:
     rc.load_space("none.npy")
 except rc.SpaceError as error:
     assert_type(str(error), str)
+assert_type([rc.RelscopeError("no")], list[rc.RelscopeError])
 
 rc.linear_cka("first.npy", X)  # mistake: a path is no matrix
 rc.mrr(X, X, neighbours=5)  # mistake: the keyword is k

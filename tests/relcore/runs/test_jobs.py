@@ -12,9 +12,9 @@ import numpy as np
 import psutil
 import pytest
 
-from relcore.base.errors import SpaceError
+from relcore.base.errors import NoCommonId, SpaceError
 from relcore.runs import jobs
-from relcore.runs.entries import digest_of
+from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.jobs import JobQueue, JobQueueError, connect, warn_of_open
 from relcore.runs.store import Store
 from tests.waiting import until
@@ -189,8 +189,9 @@ def test_job_that_always_kills_its_worker_fails_and_says_so(queue, key, log):
         job.result()
 
 
-def test_failing_function_is_reported_and_can_be_run_anew(queue, key):
-    error = SpaceError("take more rows")
+@pytest.mark.parametrize("kind", [SpaceError, NoCommonId, StoreError])
+def test_failing_function_is_reported_and_can_be_run_anew(queue, key, kind):
+    error = kind("take more rows")
     job = queue.submit(key, fail, title="failing", error=error)
     status = job.wait(60)
     assert (status.state, status.error) == ("failed", "take more rows")
