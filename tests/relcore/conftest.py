@@ -1,6 +1,9 @@
 import numpy as np
 import pytest
 
+from relcore.cli import main
+from relcore.runs import jobs
+from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace, match
 
 
@@ -29,3 +32,77 @@ def turned_pair(rng):
     Y = 2 * X @ turn + 0.3 * rng.normal(size=(n, d + 2)) - 3
     ids = [f"r{row}" for row in range(n)]
     return match(LatentSpace(X, ids, name="a", labels=labels), LatentSpace(Y, ids, name="b", labels=labels))
+
+
+# For the commands.
+
+
+@pytest.fixture
+def own_store(monkeypatch, tmp_path):
+    """A store of the test's own; its folder is the working folder."""
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    monkeypatch.delenv("RELSCOPE_SCHEDULER", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def one_queue(monkeypatch, shared_queue):
+    """Commands take the shared queue, with the store of the test, and leave it running."""
+
+    class Lent:
+        def __init__(self, address=None):
+            assert address is None
+            monkeypatch.setattr(shared_queue, "store", Store())
+            self.n_workers = 1
+
+        def __getattr__(self, name):
+            return getattr(shared_queue, name)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(jobs, "JobQueue", Lent)
+    return shared_queue
+
+
+@pytest.fixture
+def files(own_store, tmp_path):
+    """Three classes in 12 dimensions; the same rows rotated, noisy, in another order; one row of each only there."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 3, 151)
+    vectors = rng.normal(size=(151, 12)) + rng.normal(size=(3, 12))[labels]
+    rotation, _ = np.linalg.qr(rng.normal(size=(12, 12)))
+    ids = np.array([f"w{row}" for row in range(151)])
+    names = np.array(["red", "green", "blue"])[labels]
+    np.savez(tmp_path / "first.npz", vectors=vectors, ids=ids, labels=names)
+    order = rng.permutation(151)
+    other = np.array([*ids[:-1], "x"])
+    noisy = vectors @ rotation + 0.1 * rng.normal(size=vectors.shape)
+    np.savez(tmp_path / "second.npz", vectors=noisy[order], ids=other[order], labels=names[order])
+    return "first.npz", "second.npz"
+
+
+@pytest.fixture
+def run(capsys):
+    """``run(*arguments, code=0) -> stdout``; arguments are split at their spaces."""
+
+    def run(*arguments, code=0):
+        assert main(" ".join(map(str, arguments)).split()) == code
+        out, err = capsys.readouterr()
+        assert err == ""
+        return out
+
+    return run
+
+
+@pytest.fixture
+def refuse(capsys):
+    def refuse(*arguments):
+        assert main(" ".join(map(str, arguments)).split()) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert err.startswith("relscope: ")
+        return err
+
+    return refuse

@@ -11,6 +11,8 @@ from relcore.migrate.adapters import card_of, export
 from tests.faults.test_scheduler import cluster
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 SIZES = (30, 50, 20)
 IDS = [f"row-{row}" for row in range(100)]
 

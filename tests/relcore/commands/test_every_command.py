@@ -27,6 +27,8 @@ from relcore.runs import jobs
 from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue, JobQueueError, connect
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 ROOT = Path(__file__).parents[3]
 HEAVY = ("torch", "sklearn", "dask", "distributed", "streamlit", "plotly", "matplotlib")
 

@@ -7,6 +7,8 @@ import pytest
 from relcore.cli import COMMANDS, main, parser_of
 from relcore.commands.parser import written
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 FOREVER = {"app", "mcp"}  # they serve until they are stopped
 CALLS = """
 available

@@ -12,6 +12,8 @@ from relcore.migrate.measurements import Answer, BlindAnswers, ThresholdChange, 
 from relcore.migrate.migration import Migration
 from tests.relcore.migrate.planted import migration_spaces
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 
 @pytest.fixture
 def vectors(tmp_path):

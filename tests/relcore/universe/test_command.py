@@ -8,6 +8,8 @@ from relcore.catalog.task import recipe_of
 from relcore.figures.export import read_recipe
 from relcore.files.reading import write_space
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 
 @pytest.fixture
 def files(tmp_path):

@@ -13,6 +13,8 @@ from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import score_forms
 from relcore.spaces.space import match
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 
 @pytest.fixture
 def specs(tmp_path, files):

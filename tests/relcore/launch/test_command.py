@@ -10,6 +10,8 @@ from relcore.base import access
 from relcore.catalog.catalog import SpaceSpec
 from relcore.cli import main
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 ROOT = Path(__file__).parents[3]
 
 

@@ -6,6 +6,8 @@ from relcore.migrate.adapters import CardScore, card_of
 from relcore.stores.index import open_index, parse_place
 from tests.relcore.migrate.planted import Made, pairs
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 
 @pytest.fixture
 def bridge(tmp_path):

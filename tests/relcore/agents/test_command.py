@@ -14,6 +14,8 @@ from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.cli import main
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 TWO = {"source": "first.npz", "target": "second.npz"}
 VERSIONS = {"old": "first.npz", "new": "second.npz"}
 ASKED = {

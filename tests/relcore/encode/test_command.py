@@ -13,6 +13,8 @@ from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVisi
 from relcore.encoders.vision import SmallVision
 from relcore.files.reading import load_space
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 NONE = dict.fromkeys(
     ("layers", "pooling", "width", "epochs", "image_size", "dimensions", "words", "weighting", "random_state")
 )

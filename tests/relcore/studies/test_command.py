@@ -14,6 +14,8 @@ from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("own_store")
+
 ROOT = Path(__file__).parents[3]
 TOY = StudyName("Toy", "tests.relcore.studies.toy_study:Toy", "Is twice a number on a line?", "none")
 

@@ -1,0 +1,21 @@
+import numpy as np
+import pytest
+
+from relcore.base.errors import SpaceError
+from relcore.files.reading import load_space, write_space
+from relcore.spaces.space import LatentSpace
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".parquet"])
+def test_ids_of_any_length_survive_in_little_space(tmp_path, suffix):
+    ids = ["a\0", "a", "\ufeffb", "ü" * 20_000, *map(str, range(1000))]
+    space = LatentSpace(np.ones((len(ids), 2)), ids, name="odd", labels=[*ids[:5], *[""] * (len(ids) - 5)])
+    write_space(space, tmp_path / f"odd{suffix}")
+    assert (tmp_path / f"odd{suffix}").stat().st_size < 150_000
+    assert load_space(tmp_path / f"odd{suffix}").digest == space.digest
+
+
+@pytest.mark.parametrize("odd", ["a\n", "a\r"])
+def test_line_ends_in_ids_are_refused_where_lines_are_written(tmp_path, odd):
+    with pytest.raises(SpaceError, match="without line breaks"):
+        write_space(LatentSpace(np.eye(2), [odd, "b"], name="odd"), tmp_path / "odd.safetensors")
