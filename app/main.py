@@ -21,7 +21,7 @@ from app.server import first_imports  # noqa: E402
 
 first_imports.wait()
 
-from app import messages, places, results, saving, session, sharing, toolbar  # noqa: E402
+from app import messages, places, results, saving, session, sharing, toolbar, undo  # noqa: E402
 from app.components.page import around_the_page  # noqa: E402
 from app.glossary import card  # noqa: E402
 from app.glossary.terms import term  # noqa: E402
@@ -64,7 +64,7 @@ try:
             panel.draw_elsewhere()
     results.draw_elsewhere(place)
     session.show_notices()
-    toolbar.move_in_history()
+    undo.move(place)
     with in_use(), extra(), one_thread_products():
         with toolbar.waiting(place):
             session.fit_to_models()

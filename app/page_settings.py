@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -102,9 +103,16 @@ def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
         wanted = open_tab(key)
         st.session_state[key] = wanted if wanted in names else names[0]
         st.session_state.pop(f"{key}:asked", None)
-    tabs = st.tabs(names, key=key, on_change="rerun")
-    st.session_state[f"{key}:last"] = st.session_state.get(key)
+    keep = partial(_keep_tab, key)
+    tabs = st.tabs(names, key=key, on_change=keep)
+    keep()
     return tabs
+
+
+def _keep_tab(key: str) -> None:
+    """Remember the open tab. Also called as soon as the user clicks a tab: if another page is opened at once,
+    the run for the click ends before it draws the tabs."""
+    st.session_state[f"{key}:last"] = st.session_state.get(key)
 
 
 @contextmanager

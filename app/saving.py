@@ -54,6 +54,7 @@ TAB = "tab"  # parameter of the address: the id of the browser tab
 STEP = "step"  # parameter of the address: the step of the lesson on Start
 MOST_TABS = 20  # number of saved sessions of a browser; older ones are removed
 _STATE = "relscope.autosave"
+_told: set[str] = set()  # the tabs whose restored session was announced since the server started
 _OPENING = {"anchors_from": DEFAULT_ANCHORS, "inversion": OPENING_INVERSION, "panes": (OWN,)}
 _UNCHANGED = to_query(Workspace(**_OPENING))  # the address of a session without changes
 _WITH_SETTINGS = "relscope.begins-with-settings"
@@ -227,13 +228,16 @@ def _find(folder: Path) -> None:
     if linked or opened not in ("[]", saved.state.opened):
         own.offered = path
         return
-    # The page shows a notice after a restart of the server, but none after a reload.
-    came_back = not same or path.stat().st_mtime < _STARTED
+    # The page shows a notice after a restart of the server and once at a new visit, but none after a reload,
+    # even if the address does not name the tab.
+    name = path.name.partition("~")[0]
+    came_back = name not in _told and (not same or path.stat().st_mtime < _STARTED)
     own.tells = came_back and bool(saved.history.steps[0])
+    _told.update((name, own.name) if own.tells else ())
     if not same and sharing.is_open(path.stem.partition("~")[2]):
         _restore(saved)
         return
-    own.rename(path.name.partition("~")[0])
+    own.rename(name)
     try:
         path.rename(own.path)
     except OSError:  # another session renamed the file first

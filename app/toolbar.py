@@ -11,11 +11,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app import compute, messages, saving, session
+from app import compute, messages, saving, session, undo
 from app.compare.headline import comparing
 from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
-from app.plain_text import plain, plain_html, plain_name
+from app.plain_text import plain, plain_name
 from app.spaces.loading import with_file_paths
 from app.widgets import (
     choose_anchors,
@@ -25,7 +25,7 @@ from app.widgets import (
     space_labels,
     strategy_choosers,
 )
-from app.workspace import BUNDLED, MOST_MODELS, Workspace, from_session_file, session_json, with_selection
+from app.workspace import MOST_MODELS, Workspace, from_session_file, session_json, with_selection
 from relcore.base.environment import device_in_words, resolve
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
@@ -36,8 +36,6 @@ from relcore.files import selections
 from relcore.spaces.space import GuessedIds, Match
 
 _DRAWN = "relscope.drawn-page"
-_MOVED = "relscope.moved-in-history"
-_MOVES = "relscope.moves-in-history"
 _STEPS_SHOWN = 5  # maximum number of undo steps listed in the menu of the session
 _ON_THE_PAIR = ("Invert", "Link")  # tabs for the pair of the toolbar; other tabs of Connect choose spaces
 
@@ -139,48 +137,9 @@ def _draw() -> None:
                 if pair and (place is EXPLORE or tab == "Invert" or not _is_unpaired(workspace, pair)):
                     _anchors(workspace, pair)
         with st.container(horizontal=True, vertical_alignment="center", key="history"):
-            _undo_and_redo()
+            undo.buttons(place)
             _session_file(workspace)
     st.query_params.from_dict(saving.address(settings=place is not START))
-
-
-def _undo_and_redo() -> None:
-    history = session.history()
-    told, then = st.session_state.get(_MOVED, ("", None))  # a note on the last click, until another step
-    moved = plain_html(told if then == session.workspace() else "")
-    st.html(f'<p role="status" title="{moved}">{moved}</p>')
-    undo = ("Undo", history.undo_step, "Ctrl+Z")
-    redo = ("Redo", history.redo_step, "Ctrl+Y")
-    for verb, step, keys in (undo, redo):
-        name = verb.lower()
-        look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys, "disabled": not step}
-        if step:
-            help_ = f"{verb}: {plain_name(step)} ({keys})"
-        else:
-            help_ = f"Nothing to {name}"
-        # Undo and redo wait until all callbacks of this run are done, because the run may also handle an
-        # earlier click.
-        look |= {"on_click": st.session_state.__setitem__, "args": (_MOVES, verb)}
-        st.button(verb, key=f"history.{name}", help=help_, **look)
-
-
-def move_in_history() -> None:
-    """Undo or redo a step if the user clicked the button."""
-    if verb := st.session_state.pop(_MOVES, None):
-        history = session.history()
-        undo = "Undone", history.undo_step, history.undo
-        if verb == "Undo":
-            told, step, move = undo
-        else:
-            told = "Done again"
-            step = history.redo_step
-            move = history.redo
-        left = session.workspace().example
-        move()
-        st.session_state[_MOVED] = f"{told}: {step}", (now := session.workspace())
-        # Go to Start, because Migrate would still show its example.
-        if left and not now.example and now.models[:2] == BUNDLED:
-            go(START)
 
 
 def _models(workspace: Workspace) -> None:

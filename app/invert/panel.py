@@ -190,9 +190,10 @@ def _scene(
 
 
 def _edges(pair: Match, anchors: tuple[str, ...], result: Inversion) -> tuple[float, ...]:
-    """The bounds between the error classes that colour the rows. For the same pair and anchors, they stay
-    fixed while settings change."""
-    place = (*compute.pair_key(pair), anchors, result.spec.route)
+    """The bounds between the error classes that colour the rows. They stay fixed while the numbers of one
+    method change, so that colours can be compared. Another method has errors of another size."""
+    spec = result.spec
+    place = (*compute.pair_key(pair), anchors, spec.route, spec.method, spec.tuned)
     if st.session_state.get(_EDGES, ((), ()))[0] != place:
         errors = result.errors[result.spec.title][result.scored]
         st.session_state[_EDGES] = place, error_edges(errors)

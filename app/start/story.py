@@ -18,6 +18,7 @@ from app.glossary.terms import linked_html, term_html, with_links
 from app.places import DATA, EXPLORE, MIGRATE, go
 from app.plain_text import plain_html, plain_name
 from app.saving import DEFAULT_ANCHORS, STEP
+from app.start.stars import CHOICE, DRAG, RULERS, stars
 from app.tables import bars
 from app.widgets import space_name
 from app.workspace import BUNDLED, Workspace
@@ -253,7 +254,6 @@ def columns(shares: Mapping[str, float | None], now: str) -> str:
     return f'<div class="relscope-columns{many}" aria-hidden="true">{drawn}</div>'
 
 
-RULERS = ("food", "water", "money", "child", "house", "war", "music", "winter")  # the eight anchors of step 3
 STOPS = (2, 3, 4, 5, 8, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300)  # numbers of anchors on the slider
 # numbers of anchors in the step on failures
 FEW = 5
@@ -323,21 +323,18 @@ def ruler() -> None:
     shown = st.segmented_control(
         "Shown",
         list(titles),
-        key="story.ruler",
+        key=CHOICE,
         format_func=titles.get,
         required=True,
-        default="drag",
+        default=DRAG,
         label_visibility="collapsed",
     )
-    {"drag": _draw_dragging, "words": _word_by_anchors, "plane": _plane}[shown]()
-
-
-_DRAGGED = "story.dragged"  # state key: the anchors after the user has moved one
+    {DRAG: _draw_dragging, "words": _word_by_anchors, "plane": _plane}[shown]()
 
 
 def _draw_dragging() -> None:
     pair = words().pair
-    by = st.session_state.get(_DRAGGED, RULERS)
+    by = stars().now
     view = replace(default_view(pair.source), n_nearest=_NEAREST)
     shown = replace(_USUAL, anchors=by, view=view, panes=("relative",))
     drawn, says = _halves()
@@ -369,9 +366,7 @@ def _draw_dragging() -> None:
 def _hear(event: PaneEvent, pair: Match, drawn: View) -> None:
     if event.kind == "anchor":
         before, to = pair.ids[drawn.rows[event.rows]]
-        by = st.session_state.get(_DRAGGED, RULERS)
-        if to not in by:
-            st.session_state[_DRAGGED] = tuple(to if one == before else one for one in by)
+        stars().drag(before, to)
 
 
 def _word_by_anchors() -> None:

@@ -175,6 +175,7 @@ class LinkedScatter {
     if (!codes.some(Boolean) && (said(past) === said(header) || unheard)) return false;
     const before = this.filter.out;
     this.filter.set(header.facets, header.facets.map((_, i) => take(`facet${i}`, Uint8Array)), unheard ? this.filter.conditions : header.filter, header.n);
+    this.toolbar.count("filter", this.filter.met.size);
     if (!header.facets.length || !past?.facets.length) this.showFilter(header.facets.length > 0 && (openFilters.has(location.pathname) || (!past && header.filter.length > 0)));
     return Boolean(before || this.filter.out);
   }
@@ -206,6 +207,7 @@ class LinkedScatter {
       pane.paint();
     }
     this.select(this.rows);
+    this.toolbar.count("filter", this.filter.met.size);
     if (settled) this.tell("filter", this.filter.conditions);
   }
 

@@ -86,7 +86,7 @@ class Toolbar {
     this.popovers = { ...controls, help };
     const button = (name, label, word = "") => {
       const icon = element("svg", "", { viewBox: "0 0 20 20", "aria-hidden": "true" }, element("path", "", { d: ICONS[name] }));
-      this.buttons[name] = element("button", "ls-button", { type: "button", title: label, "aria-label": label, "data-tool": name }, icon, word);
+      this.buttons[name] = element("button", "ls-button", { type: "button", title: label, "aria-label": label, "data-tool": name }, icon, word, element("b", "ls-count"));
       this.buttons[name].addEventListener("click", () => (this.popovers[name] ? this.open(name) : actions[name]()));
       return this.buttons[name];
     };
@@ -122,6 +122,18 @@ class Toolbar {
   close(name) {
     this.popovers[name].hidden = true;
     this.buttons[name].setAttribute("aria-expanded", false);
+  }
+
+  /* A button whose effect lasts while what it opens is closed says how many conditions hold. */
+  count(name, n) {
+    const button = this.buttons[name];
+    const held = button.querySelector(".ls-count");
+    if (held.textContent === (n ? String(n) : "")) return;
+    held.textContent = n ? String(n) : "";
+    button.dataset.held = n;
+    const label = button.title.replace(/; .*/, "") + (n ? `; ${n} ${n === 1 ? "condition holds" : "conditions hold"}` : "");
+    button.title = label;
+    button.setAttribute("aria-label", label);
   }
 
   press(name, pressed) {

@@ -7,7 +7,7 @@ from app.invert import panel
 from app.workspace import OPENING_INVERSION
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
-from relcore.invert.inversion import InversionSpec, invert_pair
+from relcore.invert.inversion import InversionSpec, error_edges, invert_pair
 from relcore.represent.translation import LeastSquares
 from relcore.spaces.space import match
 from tests.app.conftest import Session
@@ -50,6 +50,18 @@ def test_auto_by_hand_and_as_published_are_steps(open_page):
     assert "invert.published" not in session.keys
     session.click("history.undo").click("history.undo")
     assert session.workspace.inversion == OPENING_INVERSION
+
+
+def test_classes_of_errors_are_those_of_the_method(open_page):
+    spec = InversionSpec("within", "pruned")
+    session = open_page(inversion=spec)
+    former = session.session_state[panel._EDGES][1]
+    session.change("segmented_control", "invert.method", "ridge")
+    found = invert_pair(pair_of(session), session.workspace.anchors, session.workspace.inversion)
+    edges = error_edges(found.errors[found.spec.title][found.scored])
+    assert session.session_state[panel._EDGES][1] == edges != former
+    session.change("select_slider", "invert.ridge", 1000.0)  # a number keeps them, so that colours compare
+    assert session.session_state[panel._EDGES][1] == edges
 
 
 def test_a_slider_is_one_step_and_fits_no_map_again(open_page, monkeypatch):
