@@ -32,6 +32,7 @@ lint: $(INSTALLED)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/python tests/glossary.py
+	@$(BIN)/python tests/folds.py
 	@$(BIN)/python tests/typing/check.py
 
 bench: $(INSTALLED)

@@ -193,7 +193,9 @@ def represent(
     """The rows of each space in the representation that the pane shows: similarities to anchors, whitened
     similarities, or the spaces rotated onto each other. Large results are not cached."""
     large = len(pair) * len(anchors) > _MOST_KEPT
-    return (translation.represent if large else _represent)(pair, pane, anchors, spec)
+    if large:
+        return translation.represent(pair, pane, anchors, spec)
+    return _represent(pair, pane, anchors, spec)
 
 
 # Cache few representations: the similarities of 20,000 rows to 300 anchors take 48 MB for two spaces.

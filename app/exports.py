@@ -119,7 +119,10 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
         for kind, label in kinds.items():
             make = partial(figure.bytes, kind, style=style, theme=shown, full_paths=full_paths)
             media = MEDIA_TYPES.get(kind, "application/vnd.apache.parquet")
-            made = partial(_export_bytes, failed, label, atlas if kind == "parquet" else make)
+            build = make
+            if kind == "parquet":
+                build = atlas
+            made = partial(_export_bytes, failed, label, build)
             with row:
                 download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", icon=None)
         if atlas and title == "Numbers":  # only the maps of Explore have this export

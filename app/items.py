@@ -76,7 +76,11 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
             return None
     content = io.BytesIO()
     kind = "PNG" if crisp else "JPEG"
-    sheet.save(content, kind, **({"compress_level": 4} if crisp else {"quality": 85}))
+    if crisp:
+        options = {"compress_level": 4}
+    else:
+        options = {"quality": 85}
+    sheet.save(content, kind, **options)
     return Sheet(content.getvalue(), f"image/{kind.lower()}", side, columns, lines, np.arange(n))
 
 
@@ -343,7 +347,11 @@ def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
 
 @compute.cached(6)
 def _sheet(items: Items, pair: Match, drawn: View | None) -> Sheet | None:
-    return items.sheet(pair.ids if drawn is None else pair.ids[drawn.rows])
+    if drawn is None:
+        ids = pair.ids
+    else:
+        ids = pair.ids[drawn.rows]
+    return items.sheet(ids)
 
 
 def clusters_of(

@@ -276,7 +276,10 @@ def _follow(keys: list[str]) -> None:
             if status.total > 1:
                 share = min(share, 0.8)
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.progress(1.0 if status.state == "done" else share, text=plain(_progress(job)))
+            share_done = share
+            if status.state == "done":
+                share_done = 1.0
+            st.progress(share_done, text=plain(_progress(job)))
             if not status.ended:
                 st.button("Stop", key=f"stop-{job.key}", icon=":material/stop:", on_click=job.cancel)
 
@@ -307,7 +310,10 @@ def _waits_for(job: Job, status: JobStatus) -> str:
         return status.message
     running = [one.title for one in queue().jobs() if one.key != job.key and one.status().state == "running"]
     if len(running) < queue().n_workers:
-        return f"starting a worker{f', then {cost_in_words(job.expected)}' if job.expected else ''}"
+        then = ""
+        if job.expected:
+            then = f", then {cost_in_words(job.expected)}"
+        return f"starting a worker{then}"
     others = ""
     if len(running) > 1:
         others = f" or {len(running) - 1} more"

@@ -158,7 +158,10 @@ def channel_of(key: str, offer: Offer) -> dict[str, Any] | None:
     if not st.runtime.exists():
         return None
     header = offer.header
-    name = _register(f"{key}:live", offer if header and "refused" not in header else None)
+    offered = None
+    if header and "refused" not in header:
+        offered = offer
+    name = _register(f"{key}:live", offered)
     if not name:
         return header
     base = st.get_option("server.baseUrlPath").strip("/")

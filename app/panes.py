@@ -292,16 +292,23 @@ def show(
             scene, caption=f"Ring: found in both models; dashed: in one; {scene.caption.partition('; ')[2]}"
         )
     with st.container(key="panes"):
+        if selection:
+            selected = places_of_selected(pair, view.rows)
+        else:
+            selected = np.empty(0, dtype=int)
+        places = ()
+        if len(single):
+            places = np.flatnonzero(np.isin(view.rows, single)).tolist()
         linked_scatter(
             scene,
             key=key,
-            selected=places_of_selected(pair, view.rows) if selection else np.empty(0, dtype=int),
+            selected=selected,
             height=height,
             old=[drawn.old for drawn in drawing.maps for _ in drawn.coordinates],
             sheet=drawing.sheet,
             live=live.channel_of(key, drawing.offer),
             worded=worded,
-            single=np.flatnonzero(np.isin(view.rows, single)).tolist() if len(single) else (),
+            single=places,
             on_event=lambda event: (hears or _receive)(event, pair, view),
         )
 
@@ -342,14 +349,20 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
         session.edit("look of the anchors", stars=event.stars)
     elif event.hidden is not None:
         hidden, *second = event.hidden
+        step = "show all classes"
+        if any(event.hidden):
+            step = "hide classes"
         session.edit_spec(
-            "hide classes" if any(event.hidden) else "show all classes",
+            step,
             "look",
             hidden=hidden,
             second_hidden=second[0] if second else (),
         )
     elif event.named is not None:
-        session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
+        step = "hide names"
+        if event.named:
+            step = "show names"
+        session.edit_spec(step, "look", named=event.named)
     elif event.filter is not None:
         # The panes send only the name of a filter by ids, so the ids come from the workspace.
         own = {one.column: one for one in session.workspace().look.filter if one.column == SELECTED_ROWS}

@@ -88,4 +88,7 @@ def go(place: Place, tab: str = "", *, same_settings: bool = False) -> None:
     """Open a place, at this tab if one is given. With `same_settings`, the settings in the address stay."""
     if tab:
         ask_for_tab(place.key, tab)
-    st.switch_page(place.file, query_params=st.query_params.to_dict() if same_settings else None)
+    settings = None
+    if same_settings:
+        settings = st.query_params.to_dict()
+    st.switch_page(place.file, query_params=settings)

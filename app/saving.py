@@ -290,7 +290,10 @@ def save() -> None:
 
 def _address_of(workspace: Workspace) -> dict[str, str]:
     by_hand = workspace.anchors and not workspace.by_strategy
-    return to_query(workspace) | ({"anchors": _BY_HAND} if by_hand else {})
+    query = to_query(workspace)
+    if by_hand:
+        query["anchors"] = _BY_HAND
+    return query
 
 
 def _settings() -> dict[str, str]:

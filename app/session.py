@@ -180,7 +180,10 @@ def filter_rows(conditions: tuple[Condition, ...]) -> None:
     if len(columns) == 1 and not any(one.classes for one in changed):
         slide_spec(f"filter by {column_title(columns.pop())}", "look", filter=conditions)
     else:
-        edit_spec("filter rows" if conditions else "clear the filter", "look", filter=conditions)
+        step = "clear the filter"
+        if conditions:
+            step = "filter rows"
+        edit_spec(step, "look", filter=conditions)
 
 
 def guarded(change: Callable[..., None], *arguments: Any) -> None:
@@ -195,7 +198,10 @@ def guarded(change: Callable[..., None], *arguments: Any) -> None:
 def migrate_example(chosen: bool) -> None:
     """Let Migrate show its example instead of the present pair until the pair changes. This is a step that
     can be undone."""
-    edit("open the example of Migrate" if chosen else "leave the example of Migrate", example=chosen)
+    step = "leave the example of Migrate"
+    if chosen:
+        step = "open the example of Migrate"
+    edit(step, example=chosen)
 
 
 def migrates_example() -> bool:

@@ -133,7 +133,10 @@ def _draw() -> None:
                 space_choosers(workspace)
                 if place is EXPLORE:
                     _models(workspace)
-                pair = _pair_with_caption(workspace, bar, workspace.models if place is EXPLORE else ())
+                models = ()
+                if place is EXPLORE:
+                    models = workspace.models
+                pair = _pair_with_caption(workspace, bar, models)
                 if pair and (place is EXPLORE or tab == "Invert" or not _is_unpaired(workspace, pair)):
                     _anchors(workspace, pair)
         with st.container(horizontal=True, vertical_alignment="center", key="history"):
@@ -213,9 +216,17 @@ def _pair_with_caption(
     target = pair.target.dimension
     unknown = _is_unpaired(workspace, pair)
     where = f"in {f'all {len(pair.spaces)}' if pair.others else 'both'}"
-    facts = [f"{counted(len(pair), 'row')}{', not paired yet' if unknown else f' {where}'}"]
+    if unknown:
+        paired = ", not paired yet"
+    else:
+        paired = f" {where}"
+    facts = [f"{counted(len(pair), 'row')}{paired}"]
     if not pair.others:
-        facts.append(f"{source} d" if source == target else f"{source} d and {target} d")
+        if source == target:
+            dimensions = f"{source} d"
+        else:
+            dimensions = f"{source} d and {target} d"
+        facts.append(dimensions)
     if pair.n_source_only or pair.n_target_only:
         facts.append(f"without a partner, left out: {pair.n_source_only:,} and {pair.n_target_only:,} rows")
     st.caption(" · ".join(facts), width="content")

@@ -147,13 +147,18 @@ def strategy_choosers(pair: Match, key: str) -> None:
     by_hand = "chosen by hand"
     if workspace.anchors_from:
         by_hand = "found by Link"
+    chosen = by_hand
+    options = [by_hand, *usable]
+    if workspace.by_strategy:
+        chosen = strategy
+        options = usable
     bound(
         st.selectbox,
         "Strategy",
         f"{key}.strategy",
-        strategy if workspace.by_strategy else by_hand,
+        chosen,
         lambda value: value == by_hand or choose(strategy=value),
-        options=usable if workspace.by_strategy else [by_hand, *usable],
+        options=options,
         help=(
             "Random: uniform. Farthest-point: each anchor is the row farthest from those already chosen."
             " k-means: the row nearest to each centroid. Most frequent: by corpus count. Class-balanced: the"

@@ -300,7 +300,10 @@ def _inversion_text(spec: InversionSpec) -> str:
     if spec == OPENING_INVERSION:
         return "auto"
     *values, tuned = dataclasses.astuple(spec)
-    return ",".join(map(str, [*values, "auto"] if tuned else values))
+    choices = values
+    if tuned:
+        choices = [*values, "auto"]
+    return ",".join(map(str, choices))
 
 
 _LONGEST_FILTER = 1500  # maximum number of characters of a filter in a link

@@ -88,7 +88,10 @@ def main() -> None:
     done = {(one["change"], one["space"], one["draw"]): one for one in map(json.loads, lines)}
     for change in options.changes or [*CHANGES, *BROKEN]:
         for space in SPACES:
-            for draw in range(0 if left_out(change, space) else 34 if change in NULLS else 8):
+            n_draws = 34 if change in NULLS else 8
+            if left_out(change, space):
+                n_draws = 0
+            for draw in range(n_draws):
                 if (change, space, draw) not in done:
                     found = alarms
                     if change in BROKEN:

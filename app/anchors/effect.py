@@ -38,7 +38,10 @@ def effect(
     ):
         return now, {}, {}
     sampled = any(score.interval for score in now.values())
-    earlier = (compute.live_scores if sampled else scores)(pair, form, before.anchors, *settings, alone=True)
+    scores_of = scores
+    if sampled:
+        scores_of = compute.live_scores
+    earlier = scores_of(pair, form, before.anchors, *settings, alone=True)
     return now, earlier, compute.score_differences(pair, form, before.anchors, anchors, *settings)
 
 
@@ -76,8 +79,11 @@ def draw(workspace: Workspace, pair: Match) -> None:
                 colour = "normal"
         else:
             colour = "off"
+        chance = ""
+        if score.null:
+            chance = f" · chance {score.null}"
         st.metric(
-            METRICS[metric].title + (f" · chance {score.null}" if score.null else ""),
+            METRICS[metric].title + chance,
             short(score),
             step,
             colour,

@@ -20,9 +20,13 @@ from relcore.spaces.space import Match
 
 def pickers(workspace: Workspace, pair: Match) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", key="anchor-pickers"):
+        if pair.source.counts is not None:
+            example = "river, mountain, sea"
+        else:
+            example = ", ".join(pair.ids[:2])
         st.text_input(
             "Add anchors by name",
-            placeholder="river, mountain, sea" if pair.source.counts is not None else ", ".join(pair.ids[:2]),
+            placeholder=example,
             key="anchors.search",
             on_change=_add_typed,
             args=(pair,),
@@ -33,9 +37,12 @@ def pickers(workspace: Workspace, pair: Match) -> None:
             width=420,
         )
         if (items := items_of(workspace)) is not None:
+            placeholder = "a label or an id"
+            if items.has_texts:
+                placeholder = "part of a text, or a label"
             st.text_input(
                 "Find items",
-                placeholder="part of a text, or a label" if items.has_texts else "a label or an id",
+                placeholder=placeholder,
                 key="anchors.find",
                 on_change=_find,
                 args=(pair, items),
@@ -49,7 +56,11 @@ def _find(pair: Match, items: Items) -> None:
     found = items.find(pair, query)
     session.select(found)
     if query.strip():
-        session.announce(f"{len(found):,} found." if found else f"Nothing found for “{query.strip()}”.")
+        if found:
+            told = f"{len(found):,} found."
+        else:
+            told = f"Nothing found for “{query.strip()}”."
+        session.announce(told)
 
 
 def _add_typed(pair: Match) -> None:

@@ -76,8 +76,11 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
         shown["id"].iloc[chosen_rows(shown, f"audit.table-{digest_of(ids)[:8]}", several=True, **look)]
     )
     with st.container(horizontal=True):
+        label = "Remove it"
+        if len(ids) > 1:
+            label = f"Remove all {len(ids):,}"
         st.button(
-            f"Remove all {len(ids):,}" if len(ids) > 1 else "Remove it",
+            label,
             key="audit.remove-all",
             icon=":material/delete_sweep:",
             type="primary",
@@ -120,12 +123,15 @@ def _scores(outcome: AuditOutcome) -> None:
         rows.append(row)
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="audit.scores")
     rows_scored = counted(next(iter(before.values())).n, "held-out row")
-    caption(
-        f"Both columns: relative scores on the same {rows_scored}; none is an anchor or a suspect. Change:"
-        " with the 95 % interval of the paired difference. No page scores suspects that you remove."
-        if after
-        else f"Relative scores on {rows_scored}; none is an anchor."
-    )
+    if after:
+        caption_text = (
+            f"Both columns: relative scores on the same {rows_scored}; none is an anchor or a suspect."
+            " Change: with the 95 % interval of the paired difference. No page scores suspects that you"
+            " remove."
+        )
+    else:
+        caption_text = f"Relative scores on {rows_scored}; none is an anchor."
+    caption(caption_text)
 
 
 TABLE_ROWS = 5000  # maximum number of rows of the table; in longer tables, the browser loses selections
@@ -186,13 +192,15 @@ def show_diagnostics(workspace: Workspace, pair: Match) -> None:
 
 
 def _diagnosis(diagnostics: AnchorDiagnostics) -> dict[str, str]:
+    if diagnostics.condition_number == float("inf"):
+        condition = "∞"
+    else:
+        condition = short(diagnostics.condition_number, 1)
     return {
         "anchors": f"{diagnostics.n_anchors:,}",
         "rank": f"{diagnostics.rank:,} of {len(diagnostics.singular_values):,}",
         "effective rank": short(diagnostics.effective_rank, 1),
-        "condition number": (
-            "∞" if diagnostics.condition_number == float("inf") else short(diagnostics.condition_number, 1)
-        ),
+        "condition number": condition,
         "coverage": f"{short(diagnostics.coverage)} (random: {short(diagnostics.coverage_random)})",
         "near-duplicates, cosine > .9": f"{len(diagnostics.near_duplicates):,}",
     }

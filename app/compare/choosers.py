@@ -164,11 +164,14 @@ def _map_name(name: str) -> str:
 
 
 def _second_row_chooser(workspace: Workspace) -> None:
+    second = ""
+    if len(workspace.panes) > 1:
+        second = workspace.panes[1]
     bound(
         st.selectbox,
         "Second row",
         "view.second_row",
-        workspace.panes[1] if len(workspace.panes) > 1 else "",
+        second,
         lambda form: _show(workspace, workspace.panes[0], *filter(None, [form])),
         options=["", *_POSITIONS],
         format_func=lambda form: _POSITIONS[form][0] if form else "None",
@@ -190,11 +193,14 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             return
         if workspace.view.color_by == "pivots" or not workspace.view.everything:
             _pivot_chooser(workspace, pair)
+        shown = "pivots"
+        if workspace.view.everything:
+            shown = "all"
         bound(
             st.segmented_control,
             "Show",
             "view.everything",
-            "all" if workspace.view.everything else "pivots",
+            shown,
             lambda value: session.edit_spec(
                 "show all" if value == "all" else "show examples", "view", everything=value == "all"
             ),
@@ -211,15 +217,21 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
 
 def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
     are_words = pair.source.counts is not None
+    title = EXAMPLES
+    if are_words:
+        title = "Example words"
+    placeholder = "Type an id"
+    if are_words:
+        placeholder = "Type a word"
     bound(
         st.multiselect,
-        "Example words" if are_words else EXAMPLES,
+        title,
         "view.pivots",
         list(workspace.view.pivots),
         lambda value: _choose_pivots(pair, value),
         options=list(workspace.view.pivots),
         accept_new_options=True,
-        placeholder="Type a word" if are_words else "Type an id",
+        placeholder=placeholder,
         help="Each example has a colour, and its nearest neighbours share it. Examples never change a score.",
         max_selections=MOST_PIVOTS,
     )

@@ -121,7 +121,10 @@ def _verdict(found: Score) -> str:
     chance = f"chance ({percent(1 / found.n)})"
     if found <= found.null.high:
         return f"No more than {chance}."
-    return f"{'Far above' if found.top1 * found.n > 10 else 'Above'} {chance}."
+    above = "Above"
+    if found.top1 * found.n > 10:
+        above = "Far above"
+    return f"{above} {chance}."
 
 
 def _brief(shares: dict[str, str], found: Score) -> str:
@@ -221,11 +224,14 @@ def scores_figure(workspace: Workspace, models: Match) -> Exportable:
     pair = models.pair()
     scores = all_scores(workspace, pair)
     sampled = any(score.interval for by_metric in scores.values() for score in by_metric.values())
+    n_queries = None
+    if sampled:
+        n_queries = compute.LIVE_QUERIES
     recipe = Scores.of(
         workspace.recipe(models),
         k=workspace.k,
         convention=workspace.convention,
-        n_queries=compute.LIVE_QUERIES if sampled else None,
+        n_queries=n_queries,
         class_agreement=class_labels(pair) is not None,
     )
     return recipe.draw(scores)
@@ -233,5 +239,8 @@ def scores_figure(workspace: Workspace, models: Match) -> Exportable:
 
 def all_scores(workspace: Workspace, pair: Match) -> dict[str, dict[str, Score]]:
     relative = workspace.anchors and compute.can_be_scored(pair, workspace.anchors)
-    forms = representations(workspace.anchors if relative else ())
+    anchors = ()
+    if relative:
+        anchors = workspace.anchors
+    forms = representations(anchors)
     return {form: scores_of(workspace, pair, form) for form in forms}

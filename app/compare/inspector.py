@@ -128,10 +128,17 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     is_anchor = identifier in workspace.anchors
     pinned = identifier in workspace.pinned
     full = not (is_anchor or new_anchor_ids((identifier,), workspace.anchors))
+    label = "Add as anchor"
+    icon = ":material/star:"
+    change = session.add_anchors
+    if is_anchor:
+        label = "Remove anchor"
+        icon = ":material/star_border:"
+        change = session.remove_anchors
     st.button(
-        "Remove anchor" if is_anchor else "Add as anchor",
-        icon=":material/star_border:" if is_anchor else ":material/star:",
-        on_click=session.remove_anchors if is_anchor else session.add_anchors,
+        label,
+        icon=icon,
+        on_click=change,
         args=((identifier,),),
         width="stretch",
         key="inspector.anchor",

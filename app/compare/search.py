@@ -135,7 +135,9 @@ def search_box(pair: Match, key: str) -> None:
         by_meaning = SearchAnswer("", name, f"In both models, by {how}")
         # If the id of the best match begins with the query, list the matches before the search by meaning.
         first = bool(best) and rows.ids[best[0]].casefold().startswith(query.strip().casefold())
-        return [*matches, by_meaning] if first else [by_meaning, *matches], note
+        if first:
+            return [*matches, by_meaning], note
+        return [by_meaning, *matches], note
 
     def pick(identifier: str, query: str) -> None:
         if identifier in pair.source.index:
@@ -235,7 +237,10 @@ def _ranking(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows
         else:
             row = words_row(space, query)
         queries.append(row if row is not None and row.any() else None)
-        how.append("its encoder" if spec in ready else "the mean of the words’ vectors")
+        if spec in ready:
+            how.append("its encoder")
+        else:
+            how.append("the mean of the words’ vectors")
     words = None
     if not any(row is not None for row in queries):
         words = rows.index.similarities(query)

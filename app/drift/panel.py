@@ -82,9 +82,15 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
         st.columns(2, gap="medium"), () if planned else SITUATIONS, strict=not planned
     ):
         alarm = verdict.alarmed([situation])
-        (place.warning if alarm else place.success)(
+        message = place.success
+        if alarm:
+            message = place.warning
+        icon = ":material/check:"
+        if alarm:
+            icon = ":material/notifications_active:"
+        message(
             f"{plain(describe(drift, verdict, situation))}  \n:small[{plain(SITUATIONS[situation].help)}]",
-            icon=":material/notifications_active:" if alarm else ":material/check:",
+            icon=icon,
         )
     for caution in told.facts["cautions"]:
         st.caption(plain(caution))
@@ -121,10 +127,13 @@ def _checks(verdict: DriftVerdict) -> None:
         }
         for check in by_severity(verdict)
     )
+    height = "content"
+    if len(table) > 10:
+        height = _HEIGHT
     st.dataframe(
         short_numbers(table),
         hide_index=True,
-        height=_HEIGHT if len(table) > 10 else "content",
+        height=height,
         column_config=look,
         key="drift.checks",
     )

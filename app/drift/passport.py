@@ -124,7 +124,11 @@ def _passport_path() -> str:
 
 def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec: SpaceSpec | None) -> None:
     card = passport.card
-    task = EmbedAnchors(card.prompt, card.pooling if card.pooling in POOLINGS else POOLINGS[0])
+    if card.pooling in POOLINGS:
+        pooling = card.pooling
+    else:
+        pooling = POOLINGS[0]
+    task = EmbedAnchors(card.prompt, pooling)
     if new_spec is None:
         made = results.result_of(
             task,
@@ -141,11 +145,14 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
     report = change.report()
     messages.lead(f"<b>{plain_html(report.sentence)}</b>")
     specs = (spec, *filter(None, [new_spec]))
+    anchors = ()
+    if spec in workspace.spaces:
+        anchors = passport.ids
     figure = PassportChart(
         passport=spec,
         new=new_spec,
         digests=compute.digests(specs),
-        anchors=passport.ids if spec in workspace.spaces else (),
+        anchors=anchors,
         embed=task if new_spec is None else EmbedAnchors(),
     ).draw((passport, new))
     chart, listed = st.columns([1.35, 1], gap="large")
@@ -170,6 +177,7 @@ def _draw_recipe_of_texts(passport: Passport, new: LatentSpace) -> None:
     space = LatentSpace(rows, texts, name=new.name)
     tried = results.result_of(NameRecipe(), spaces=[space], label="Try recipes of MiniLM")
     if tried is not None:
-        st.caption(
-            plain(f"Made by MiniLM with {tried.recipe}" if tried.recipe else "No recipe of MiniLM fits")
-        )
+        recipe = "No recipe of MiniLM fits"
+        if tried.recipe:
+            recipe = f"Made by MiniLM with {tried.recipe}"
+        st.caption(plain(recipe))

@@ -201,7 +201,10 @@ def _from_folder(path: Path) -> DatasetSpec:
     split = ""
     if len(splits) > 1:
         split = st.selectbox("Split", splits, key="encode.split", width=240)
-    return DatasetSpec("huggingface" if saved else "folder", str(path), split)
+    origin = "folder"
+    if saved:
+        origin = "huggingface"
+    return DatasetSpec(origin, str(path), split)
 
 
 def _from_hub(name: str) -> tuple[DatasetSpec, bool]:
@@ -284,7 +287,10 @@ def show_preview(preview: Preview) -> None:
     facts = [f"**{preview.n:,}** {_KINDS[preview.kind]}", counted]
     if preview.sizes:
         width, height = preview.sizes[0]
-        facts.append(f"{width} × {height} pixels" if len(preview.sizes) == 1 else "of several sizes")
+        size = "of several sizes"
+        if len(preview.sizes) == 1:
+            size = f"{width} × {height} pixels"
+        facts.append(size)
     st.markdown(" · ".join(facts))
     if preview.remarks:
         messages.warning(preview.remarks)
@@ -298,7 +304,10 @@ def show_preview(preview: Preview) -> None:
     if len(classes) > 1:
         named = ", ".join(plain(name, 40) for name in classes[:_MOST_CLASSES])
         more = len(classes) - _MOST_CLASSES
-        st.caption(f"Classes: {named}{f' and {more:,} more' if more > 0 else ''}.")
+        others = ""
+        if more > 0:
+            others = f" and {more:,} more"
+        st.caption(f"Classes: {named}{others}.")
 
 
 def _picture_html(label: str, png: bytes) -> str:

@@ -89,9 +89,10 @@ def join(specs: Sequence[SpaceSpec]) -> bool:
     session.edit(f"encode {what}", spaces=(*spaces, *new))
     # Explore opens if the encoded spaces are to be compared.
     if not st.session_state.get(session.COMPARE_ENCODED):
-        session.announce(
-            f"{what} joined the session." if new else "These spaces were in the session already."
-        )
+        told = "These spaces were in the session already."
+        if new:
+            told = f"{what} joined the session."
+        session.announce(told)
     return True
 
 

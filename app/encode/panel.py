@@ -98,8 +98,11 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
             verb = "Compare"
         else:
             verb = "Add to the session"
+        label = "Encode"
+        if several or not missing:
+            label = verb
         st.button(
-            verb if several or not missing else "Encode",
+            label,
             type="primary",
             icon=":material/play_arrow:",
             key="encode.start",
@@ -123,7 +126,10 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
         then = ""
         if several:
             then = f"Explore then compares {two}."
-        st.caption(f"{in_all} {then}" if encoders else "Choose one encoder or more.")
+        told = "Choose one encoder or more."
+        if encoders:
+            told = f"{in_all} {then}"
+        st.caption(told)
     if missing and (stored := [plain_name(one.title) for one, cost in costs.items() if cost == 0]):
         st.caption(f"Encoded before: {', '.join(stored)}.")
 
@@ -133,7 +139,10 @@ def _follow() -> bool:
     awaited = jobs.pending_jobs()
     running = any(not job.status().ended for job in awaited)
     if awaited:
-        st.markdown("**In progress**" if running else "**Not finished**")
+        state = "**Not finished**"
+        if running:
+            state = "**In progress**"
+        st.markdown(state)
         follow(awaited, dismiss=jobs.forget)
     return running
 

@@ -311,7 +311,10 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
         if event.hidden is not None:
             st.session_state[_HIDDEN] = event.hidden[0]
         elif event.named is not None:
-            session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
+            step = "hide names"
+            if event.named:
+                step = "show names"
+            session.edit_spec(step, "look", named=event.named)
         else:
             select(pair, result.rows[event.rows])
 
@@ -342,9 +345,12 @@ def _idea(pair: Match, workspace: Workspace) -> str:
     same = source == target
     anchors = counted(len(workspace.anchors), "anchor")
     where = "" if same else f" of {target}"
+    place = "there"
+    if same:
+        place = "in its space"
     return (
         f"Take only the similarities of each {rows} to {anchors} in {source}, and turn them back into a"
-        f" vector{where}. Is it the vector that this {rows} has {'in its space' if same else 'there'}?"
+        f" vector{where}. Is it the vector that this {rows} has {place}?"
     )
 
 

@@ -120,7 +120,10 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     if have == "shared":
         _offer_unpaired(workspace, source)
     else:
-        st.caption(f"{_TOLD[have]} {rows_it_takes(source, target) if have == 'none' else ''}")
+        needs = ""
+        if have == "none":
+            needs = rows_it_takes(source, target)
+        st.caption(f"{_TOLD[have]} {needs}")
     with details:
         method = setting_widget(fields["method"], "bootstrap.method")
         usual = None
@@ -257,7 +260,10 @@ def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]
             told = f"{counted(len(pairs), 'pair')}, {known:,} of them with ids of these spaces."
             if known < len(pairs):
                 return messages.warning(f"{told} Mend or remove the other pairs.")
-            st.caption(told if len(pairs) > 2 else "Three pairs or more are needed to start.")
+            shown = "Three pairs or more are needed to start."
+            if len(pairs) > 2:
+                shown = told
+            st.caption(shown)
             return pairs if len(pairs) > 2 else None
         file = st.file_uploader(
             "A table of pairs: columns source and target, or ids (without any: row numbers from 0) in the"
@@ -280,7 +286,10 @@ def _picked_row(spec: SpaceSpec, space: LatentSpace) -> list[str]:
     row is selected."""
     ids = space.ids[:_LISTED]
     table, look = _side(spec, ids)
-    table.insert(0, "row" if is_numbered(space) else "name", table.pop("id"))
+    noun = "name"
+    if is_numbered(space):
+        noun = "row"
+    table.insert(0, noun, table.pop("id"))
     st.caption(
         f"{f'The first {_LISTED:,} r' if len(space) > _LISTED else 'R'}ows of {plain_name(space.name)}"
     )
@@ -395,30 +404,41 @@ def _use_button(
     known = confirmed | chosen
     given = set(_known_source_ids(outcome))
     missing = compute.LEAST_HELD_OUT - len(known)
-    label = f"Use the {'links' if len(result.kept) > result.n_seeds else 'known pairs'} everywhere"
+    noun = "known pairs"
+    if len(result.kept) > result.n_seeds:
+        noun = "links"
+    label = f"Use the {noun} everywhere"
     if used:
         label = "Show the scores"
         if chosen or missing > 0:
             label = f"Confirm {counted(len(chosen), 'link')}"
+    kind = "secondary"
+    if outcome.linked and not outcome.known:
+        kind = "primary"
+    if used:
+        help_text = "All pages then also score these pairs."
+    else:
+        help_text = (
+            f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.kept):,} linked rows have"
+            " the ids of their partners, makes it the target, and replaces the session's anchors by those"
+            " found. Undo restores the former ones."
+        )
     clicked = st.button(
         label,
         key="bootstrap.use",
         icon=":material/star:",
         disabled=not result.kept or (used and not chosen and missing > 0),
-        type="primary" if outcome.linked and not outcome.known else "secondary",
+        type=kind,
         width="stretch",
-        help=(
-            "All pages then also score these pairs."
-            if used
-            else f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.kept):,} linked rows have"
-            " the ids of their partners, makes it the target, and replaces the session's anchors by those"
-            " found. Undo restores the former ones."
-        ),
+        help=help_text,
     )
     if result.kept and (missing <= 0 or not outcome.known):
         linked = {own for own, _ in result.kept}
         anchors = [own for own in anchors_beside(result, known) if own in linked]
-        scored = counted(len(known.difference(anchors)), f"{'known' if known <= given else 'confirmed'} pair")
+        noun = "confirmed"
+        if known <= given:
+            noun = "known"
+        scored = counted(len(known.difference(anchors)), f"{noun} pair")
         told = f"{counted(len(anchors), 'link')} become the anchors of all pages. Scores use {scored}."
         if missing > 0:
             told = f"Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select {missing} more below."
@@ -484,12 +504,13 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
     listed, missed = st.columns([1.6, 1], gap="large")
     with listed:
         st.subheader("Some of the links", anchor=False)
-        caption(
-            f"The surest, middle and least sure links, four of each{', and some wrong ones' * bool(wrong)}."
-            " Rank 1 is the surest."
-            if n > 3 * _SAMPLED
-            else "All links. Rank 1 is the surest."
-        )
+        told = "All links."
+        if n > 3 * _SAMPLED:
+            told = "The surest, middle and least sure links, four of each."
+        if n > 3 * _SAMPLED and wrong:
+            told = "The surest, middle and least sure links, four of each, and some wrong ones."
+        told += " Rank 1 is the surest."
+        caption(told)
         table, look = _table(setup, sample := [links[place] for place in places])
         table.insert(0, "rank", places + 1)
         if n > 3 * _SAMPLED:  # the ranks jump between the parts, so a column names the part

@@ -744,7 +744,10 @@ def _by_group(setup: MigrateSetup, result: MigrationResult, option: str, to: str
     table = losses_by_group(np.asarray(result.scores[option], np.float64) - result.scores[to], groups)
     if table.empty:
         return
-    st.markdown(f"### By {'cluster' if labels is None else 'class'}")
+    noun = "class"
+    if labels is None:
+        noun = "cluster"
+    st.markdown(f"### By {noun}")
     worst = table[table.p < 0.05]
     if len(worst):
         messages.warning(f"{', '.join(worst.group)}: worse than random groups of queries of the same size.")

@@ -59,7 +59,10 @@ _WIDE = 8  # columns; from this number on, a table gets the whole width
 
 
 def small_print(text: str, what: str = "") -> str:
-    return f'<p class="relscope-small">{f"<b>{escape(what)}</b> " if what else ""}{escape(text)}</p>'
+    topic = ""
+    if what:
+        topic = f"<b>{escape(what)}</b> "
+    return f'<p class="relscope-small">{topic}{escape(text)}</p>'
 
 
 def _box(table: Table, label: str, kind: str = "") -> str:
@@ -193,7 +196,10 @@ def _claim(decided: Decided) -> str:
 
 
 def _short(value: float) -> str:
-    return short(value, 3 if abs(value) < 100 and value != int(value) else 0)
+    digits = 0
+    if abs(value) < 100 and value != int(value):
+        digits = 3
+    return short(value, digits)
 
 
 def _rests_on(numbers: tuple[Number, ...]) -> str:
@@ -395,7 +401,12 @@ def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
         left = st.container()
         right = st.container()
     else:
-        left, right = st.columns([1, 2.2] if not table else [1, 1] if parts else [2.2, 1], gap="large")
+        widths = [2.2, 1]
+        if parts:
+            widths = [1, 1]
+        if not table:
+            widths = [1, 2.2]
+        left, right = st.columns(widths, gap="large")
     needs = ""
     if row.needs:
         needs = small_print(row.needs, "Their data and models:")
@@ -430,12 +441,15 @@ def _explore(row: PaperRow, label: str, kind: str = "") -> None:
     measures = ""
     if run and run.study:
         measures = " Its runs measure these numbers again."
+    help_text = None
+    if numbers:
+        help_text = f"With the table's settings: {', '.join(numbers)}.{measures}"
     st.button(
         label,
         key=f"papers.explore-{row.id}{kind and '-'}{kind}",
         type="tertiary",
         icon=":material/arrow_forward:",
-        help=f"With the table's settings: {', '.join(numbers)}.{measures}" if numbers else None,
+        help=help_text,
         on_click=session.guarded,
         args=(_open, row, kind),
     )

@@ -92,9 +92,10 @@ class Gate:
         """The cookie that admits this browser, signed for one day. It depends on the day, so that a stolen
         cookie expires."""
         day = str(int(time.time() // 86_400) - days_ago)
-        return signature(
-            "pass", key, str(port), day, self.token if self._chosen or access.is_shared() else ""
-        )
+        token = ""
+        if self._chosen or access.is_shared():
+            token = self.token
+        return signature("pass", key, str(port), day, token)
 
     def has_let_in(self, key: str, port: int, shown: str) -> bool:
         return any(is_same(shown, self.pass_of(key, port, days)) for days in range(KEPT_DAYS + 1))
@@ -120,7 +121,11 @@ class Gate:
         at `localhost` over IPv6.
         """
         address = config.get_option("server.address")
-        link = get_url(address if own_address(address) else net_util.get_internal_ip())
+        if own_address(address):
+            host = address
+        else:
+            host = net_util.get_internal_ip()
+        link = get_url(host)
         with_token = link
         if self.token:
             with_token = f"{link}/?token="

@@ -62,9 +62,9 @@ def draw(workspace: Workspace) -> None:
         st.caption(f":material/visibility_off: {plain(limit)}")
     st.markdown(plain(found.sentence))
     space = compute.load_space(spec)
-    figure = CheckChart(
-        space=spec, trusted=None if trusted == _NONE else trusted, digests=compute.digests(specs)
-    ).draw((space, found))
+    if trusted == _NONE:
+        trusted = None
+    figure = CheckChart(space=spec, trusted=trusted, digests=compute.digests(specs)).draw((space, found))
     chart, listed = st.columns([1.35, 1], gap="large")
     with chart:
         exports.figure(figure, "check.chart")

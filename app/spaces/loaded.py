@@ -78,13 +78,16 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
     with removal:
         for spec in workspace.spaces:
             in_use = spec in roles.values()
+            help_text = None
+            if in_use:
+                help_text = "Choose another source or target above first"
             st.button(
                 plain_name(labels[spec]),
                 key=f"spaces.remove-{digest_of(spec)}",
                 icon=":material/close:",
                 type="tertiary",
                 disabled=in_use,
-                help="Choose another source or target above first" if in_use else None,
+                help=help_text,
                 on_click=session.edit,
                 args=(f"remove {space_name(spec)}",),
                 kwargs={"spaces": tuple(space for space in workspace.spaces if space != spec)},

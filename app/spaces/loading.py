@@ -176,10 +176,13 @@ def _joined(path: Path, table: Path, columns: Columns) -> str:
 
 
 def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> Path | None:
+    index = 0
+    if proposed in tables:
+        index = 1 + tables.index(proposed)
     chosen = st.selectbox(
         "Texts and labels",
         [_NONE, *range(len(tables))],
-        index=1 + tables.index(proposed) if proposed in tables else 0,
+        index=index,
         format_func=lambda number: number if number == _NONE else tables[number].name,
         key=f"import.metadata-{digest_of([str(path), *map(str, tables)])[:12]}",
         help="The table that gives this file's ids, labels, texts, pictures and counts, one row per vector.",
@@ -466,7 +469,10 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
         session.announce(f"Loaded {names}. Explore compares them.")
     else:
         session.edit(f"load {names}", spaces=known)
-        session.announce(f"Loaded {names}. Choose {'it' if len(specs) == 1 else 'them'} above.")
+        them = "them"
+        if len(specs) == 1:
+            them = "it"
+        session.announce(f"Loaded {names}. Choose {them} above.")
     st.rerun()
 
 

@@ -93,10 +93,13 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
         help=formats,
         label_visibility="collapsed",
     )
+    placeholder = example
+    if access.is_shared():
+        placeholder = example.replace("~/", "")
     typed = st.text_input(
         "Or a path on the machine that runs Relscope",
         key="data.path",
-        placeholder=example.replace("~/", "") if access.is_shared() else example,
+        placeholder=placeholder,
         help=sharing.help_with_paths("Nothing is copied or changed.") or None,
         persist_state="session",
     ).strip()
@@ -168,8 +171,11 @@ def offer(kind: Kind, paths: Sequence[Path]) -> None:
     more = ""
     if len(paths) > 3:
         more = " …"
+    verb = "hold"
+    if len(paths) == 1:
+        verb = "holds"
     messages.info(
-        f"{names}{more} {'holds' if len(paths) == 1 else 'hold'} {kind.lower()}.",
+        f"{names}{more} {verb} {kind.lower()}.",
         icon=":material/lightbulb:",
     )
     st.button(
@@ -192,7 +198,10 @@ def picture_folder(paths: Sequence[Path]) -> Path:
     first = paths[0]
     stamps = compute.file_stamps(paths)
     place = session.member().uploads_folder() / digest_of("pictures", list(map(str, paths)), stamps)[:16]
-    place = place / (first.stem if first.suffix.lower() == ".zip" else "pictures")
+    stem = "pictures"
+    if first.suffix.lower() == ".zip":
+        stem = first.stem
+    place = place / stem
     if not place.is_dir():
         with disk_errors(place), st.spinner("Unpacking the pictures …"):
             place.parent.mkdir(exist_ok=True)

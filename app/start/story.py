@@ -545,7 +545,10 @@ def when_it_fails() -> None:
 def stitching() -> None:
     from app.stitch import digits  # imported here, because the first screen does not need it
 
-    digits.draw(columns, 420 if st.session_state.get(_PRESENTS) else 260)
+    height = 260
+    if st.session_state.get(_PRESENTS):
+        height = 420
+    digits.draw(columns, height)
 
 
 STEPS = (
@@ -675,8 +678,11 @@ def _navigation(number: int, title: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="story-bar"):
         # No key leaves the story: in front of a class, one easily presses a key too often.
         st.button("Back", key="story.back", shortcut="Left" if number > 1 else None, **_to(number - 1))
+        label = "To the start"
+        if number < last:
+            label = "Next"
         st.button(
-            "Next" if number < last else "To the start",
+            label,
             key="story.next",
             type="primary",
             shortcut="Right" if number < last else None,
@@ -698,12 +704,17 @@ def _navigation(number: int, title: str) -> None:
             st.html(title, width="content")
         st.space("stretch")
         # Not a toggle: while a toggle has the focus, the arrow keys do not move between steps.
+        label = "Present the story"
+        help_text = "Large type, for a screen in front of a class"
+        if presents:
+            label = "End the presentation"
+            help_text = None
         st.button(
-            "End the presentation" if presents else "Present the story",
+            label,
             key="story.present",
             icon=":material/co_present:",
             type="tertiary",
-            help=None if presents else "Large type, for a screen in front of a class",
+            help=help_text,
             shortcut="Escape" if presents else None,
             **_to(number, not presents),
         )

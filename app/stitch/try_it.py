@@ -180,7 +180,13 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         size = "its own size"
         if look.size:
             size = f"{look.size[0]} × {look.size[1]} pixels"
-        more = (", grey" if look.mode == "L" else "") + (", light on dark" if look.on_dark else "")
+        grey = ""
+        if look.mode == "L":
+            grey = ", grey"
+        on_dark = ""
+        if look.on_dark:
+            on_dark = ", light on dark"
+        more = grey + on_dark
         st.caption(f"The upload is converted to the form the encoders were trained on: {size}{more}.")
         return None
     picture = decode_image(file.getvalue(), file.name)
@@ -309,7 +315,10 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
         together = setup.spec.seconds(load_spaces(setup.specs)) < _FITTED_AT_ONCE
         stitching = stitching_of(setup if together else one)
         with asked:
-            item = (_text if first.kind == "texts" else _picture)(first.dataset, stitching)
+            choose = _picture
+            if first.kind == "texts":
+                choose = _text
+            item = choose(first.dataset, stitching)
         if item is None:
             return place.caption("Every pair of encoder and classifier answers here, without a click.")
         known = tuple(st.session_state.get("relscope.try-truth", {}).items())

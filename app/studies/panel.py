@@ -139,8 +139,11 @@ def _row_links(rows: Sequence[PaperRow], label: str, with_paper: bool = False) -
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(label, width="content")
         for row in rows:
+            name = row.name
+            if with_paper:
+                name = f"{row.name}, {row.paper.short}"
             st.button(
-                f"{row.name}, {row.paper.short}" if with_paper else row.name,
+                name,
                 key=f"studies.{'found' if with_paper else 'row'}-{row.id}",
                 type="tertiary",
                 icon=":material/menu_book:",
@@ -329,7 +332,10 @@ def _results(runs: StudyRuns, live: bool) -> None:
     if live and runs.bundled_group(queue().store):
         own = _table(runs, own=True)
         waits = "Until your first run is done, the runs of Relscope are shown."
-        st.caption(waits if own.empty else "Only the runs of this machine are shown, as they come.")
+        told = "Only the runs of this machine are shown, as they come."
+        if own.empty:
+            told = waits
+        st.caption(told)
         table = table if own.empty else own
     report = study_report(runs, table, queue().store)
     # The progress bar shows the counts, so leave them out of the sentence.
@@ -339,7 +345,11 @@ def _results(runs: StudyRuns, live: bool) -> None:
         sentence = report.sentence
     answer, colon, rest = sentence.partition(": ")
     whole = not colon or "(" in answer  # the sentence has no separate answer
-    st.markdown(f"**{plain(sentence)}**" if whole else f"**{plain(answer)}:** {plain(rest)}")
+    if whole:
+        shown = f"**{plain(sentence)}**"
+    else:
+        shown = f"**{plain(answer)}:** {plain(rest)}"
+    st.markdown(shown)
     chart = _figure(runs, table)
     if chart and not live:
         exports.export_bar(StudyChart(runs.spec.to_json(), chart).draw(table), f"studies-{chart}")

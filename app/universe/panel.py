@@ -156,7 +156,10 @@ def _circumstances(result: PairScores) -> str:
     else:
         rows = f"{counts[0]:,} to {counts[-1]:,}"
     some = next((score for score in scores if score.n_queries < score.n), None)
-    text = f"{rows} shared rows" + (f", {some.n_queries:,} of them as queries" if some else "")
+    of_queries = ""
+    if some:
+        of_queries = f", {some.n_queries:,} of them as queries"
+    text = f"{rows} shared rows" + of_queries
     if scores[0].k:
         text += f" for their k = {scores[0].k} nearest."
     else:
@@ -168,10 +171,12 @@ def _circumstances(result: PairScores) -> str:
             f" {len(scores)} scores: {short(band.low)} … {short(band.high)}."
         )
     left_out = len(scores) < len(pairs)
+    empty = ""
+    if left_out:
+        empty = " Empty cells cannot be compared; hover over one to see why."
     return (
         f"{text} Chance level: the rows of one space are permuted; hover for its 95 % band. Click a cell to"
-        " compare its row and its column in Explore."
-        + (" Empty cells cannot be compared; hover over one to see why." if left_out else "")
+        " compare its row and its column in Explore." + empty
     )
 
 

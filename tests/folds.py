@@ -1,0 +1,122 @@
+"""How folded the lines of the tree are, and the ceilings that may only fall: `python tests/folds.py`, part of `make lint`.
+
+A reader meets lines, so a line does one thing. Each rule has a message that says what to write instead.
+"""
+
+import ast
+import statistics
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+TREES = ("relcore", "app", "pages", "plugins", "tests", "benchmarks", "assets")
+
+
+class Rule(NamedTuple):
+    name: str
+    remedy: str
+
+
+PARALLEL = Rule("parallel assignment", "write one assignment a line; only swaps and returned pairs stay")
+CHOICE = Rule(
+    "choice `a if c else b`", "use an if statement, or a function; only two short values stay on one line"
+)
+NESTED = Rule("choice inside a choice", "use if statements, or a function that returns early")
+PRODUCT = Rule("product of text and condition", 'start with text = "", and set it in an if statement')
+
+# Most of each rule per 1,000 lines; 0 means none at all. They may only fall.
+MOST = {
+    "relcore": {PARALLEL: 1, CHOICE: 12, NESTED: 0, PRODUCT: 1},
+    "app": {PARALLEL: 1, CHOICE: 12, NESTED: 0, PRODUCT: 0},
+    "pages": {PARALLEL: 3, CHOICE: 3, NESTED: 0, PRODUCT: 0},
+    "plugins": {PARALLEL: 1, CHOICE: 8, NESTED: 0, PRODUCT: 0},
+    "tests": {PARALLEL: 1, CHOICE: 6, NESTED: 1, PRODUCT: 0},
+    "benchmarks": {PARALLEL: 2, CHOICE: 8, NESTED: 0, PRODUCT: 0},
+    "assets": {PARALLEL: 5, CHOICE: 12, NESTED: 0, PRODUCT: 0},
+}
+# Files of relcore and app with more than 600 lines, and the median of relcore: more topics than one.
+LONG_FILE = 600
+MOST_LONG_FILES = 52
+MOST_MEDIAN = 560
+
+
+def is_parallel(node: ast.AST) -> bool:
+    """Whether a statement assigns several values at once that are not a swap of the same names."""
+    if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)):
+        return False
+    if not isinstance(node.value, ast.Tuple):
+        return False
+    targets = {ast.unparse(one) for one in node.targets[0].elts}
+    return targets != {ast.unparse(one) for one in node.value.elts}
+
+
+def is_product(node: ast.AST) -> bool:
+    """Whether a text is multiplied by a condition: a call of bool, a comparison, or a negation."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+        return False
+    sides = {node.left: node.right, node.right: node.left}
+    for side, other in sides.items():
+        text = isinstance(side, ast.JoinedStr) or (
+            isinstance(side, ast.Constant) and isinstance(side.value, str)
+        )
+        called = isinstance(other, ast.Call) and getattr(other.func, "id", "") == "bool"
+        negated = isinstance(other, ast.UnaryOp) and isinstance(other.op, ast.Not)
+        if text and (called or negated or isinstance(other, ast.Compare | ast.BoolOp)):
+            return True
+    return False
+
+
+def folds(tree: ast.AST) -> Iterator[tuple[Rule, int]]:
+    """Each fold of a file: the rule and the line."""
+    for node in ast.walk(tree):
+        if is_parallel(node):
+            yield PARALLEL, node.lineno
+        if is_product(node):
+            yield PRODUCT, node.lineno
+        if isinstance(node, ast.IfExp):
+            yield CHOICE, node.lineno
+            if any(isinstance(part, ast.IfExp) for part in (node.body, node.orelse, node.test)):
+                yield NESTED, node.lineno
+
+
+def broken(root: Path = ROOT) -> Iterator[str]:
+    """A line for each rule that a folder breaks, with its places, and one for files that are too long."""
+    sizes = {}
+    for name, most in MOST.items():
+        found: dict[Rule, list[str]] = {rule: [] for rule in most}
+        for path in sorted((root / name).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            sizes[path] = text.count("\n")
+            for rule, line in folds(ast.parse(text)):
+                found[rule].append(f"{path.relative_to(root)}:{line}")
+        lines = sum(size for path, size in sizes.items() if path.is_relative_to(root / name))
+        for rule, places in found.items():
+            if 1000 * len(places) > most[rule] * lines:
+                shown = "\n  ".join(places[-40:])
+                yield (
+                    f"{name}: {len(places)} of “{rule.name}” in {lines:,} lines, at most {most[rule]} per"
+                    f" 1,000; {rule.remedy}\n  {shown}"
+                )
+    core = [size for path, size in sizes.items() if path.is_relative_to(root / "relcore")]
+    long = [
+        f"{path.relative_to(root)}: {size} lines"
+        for path, size in sizes.items()
+        if size > LONG_FILE and path.relative_to(root).parts[0] in ("relcore", "app")
+    ]
+    if len(long) > MOST_LONG_FILES:
+        shown = "\n  ".join(long)
+        yield (
+            f"{len(long)} files have more than {LONG_FILE} lines, at most {MOST_LONG_FILES}; split one by"
+            f" topic\n  {shown}"
+        )
+    if core and statistics.median(core) > MOST_MEDIAN:
+        yield f"the median file of relcore has {statistics.median(core):.0f} lines, at most {MOST_MEDIAN}"
+
+
+if __name__ == "__main__":
+    found = list(broken())
+    for line in found:
+        print(line)
+    sys.exit(bool(found))
