@@ -21,11 +21,13 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import Named
 from relcore.base.numbers import general, short
 from relcore.base.report import Report, Table
+from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, Task
+from relcore.drift.broken_rows import Broken, broken
 from relcore.drift.measures import (
     EVERYTHING_NEW,
     FEWEST,
@@ -33,12 +35,11 @@ from relcore.drift.measures import (
     NEW_QUERIES,
     ROWS,
     STEPS,
-    Broken,
     Measure,
-    broken,
     decompose,
     measures_of,
     neighbour_shares,
+    other_lengths,
 )
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
@@ -175,7 +176,8 @@ QUANTITIES = {
     ),
     "moved": Named(
         "rows out of place",
-        help="share of the rows that did not change as all other rows did; 0 if most rows changed",
+        help="share of the rows whose direction or length did not change as that of most rows did; 0 if most"
+        " rows changed",
     ),
     "constant": Named("constant dimensions", help="share of the dimensions with the same number in all rows"),
 }
@@ -267,6 +269,10 @@ class Drift:
         The rows that are missing, zero, repeated or out of place.
     left_out : int
         The number of classes with fewer than `FEWEST` queries, for which only ρ is measured.
+    n_rescaled : int
+        If little but the lengths of rows changed, the number of rows whose length changed by another factor
+        than that of the median row. All rows are then scaled to length 1 before anything is measured, except
+        for broken rows. Otherwise 0.
     """
 
     names: tuple[str, str]
@@ -289,6 +295,7 @@ class Drift:
     measures: tuple[Measure, ...]
     broken: tuple[Broken, ...]
     left_out: int
+    n_rescaled: int = 0
 
     @property
     def chance_churn(self) -> float:
@@ -321,61 +328,79 @@ class Drift:
             threshold = float(getattr(getattr(thresholds, measure.situation), name))
             checks.append(Check(measure, sure, threshold, sure > threshold))
         old, new = self.widths
-        reason = (
-            f"new queries have {new:,} dimensions and old vectors {old:,}, so they cannot be compared; embed"
-            " the rows again, or map the queries"
-        )
-        return DriftVerdict(tuple(checks), {NEW_QUERIES: reason} if old != new else {})
+        impossible = {}
+        if old != new:
+            impossible[NEW_QUERIES] = (
+                f"new queries have {new:,} dimensions and old vectors {old:,}, so they cannot be compared;"
+                " embed the rows again, or map the queries"
+            )
+        return DriftVerdict(tuple(checks), impossible)
 
     def headline(self, verdict: DriftVerdict, planned: bool = False) -> str:
         """The verdict in one sentence. If `planned`, a change of model is intended, so only broken rows
         count."""
         old, new = (repr(name) for name in self.names)
-        if worst := verdict.alarms(ROWS):
-            fresh = {one.quantity: one for one in self.broken if one.n}
-            if not (first := fresh.get(worst[0].measure.quantity)):
-                return f"Drift: {new} has more {excess(worst[0])}."
-            rest = [f"{one.n:,} {QUANTITIES[name].title}" for name, one in fresh.items() if one is not first]
-            if rest:
-                rest = f"; and {', '.join(rest)}"
-            else:
-                rest = ""
-            return (
-                f"Drift: {new} breaks rows that were whole in {old}: {first.n:,}"
-                f" {QUANTITIES[first.quantity].title} ({quote(first.ids[:3])}{', …' * (first.n > 3)}){rest}."
-            )
+        changed = 100 * self.of(EVERYTHING_NEW, "churn").value
+        if verdict.alarms(ROWS):
+            return self._broken_in_words(verdict)
         if planned:
-            changed = self.of(EVERYTHING_NEW, "churn").value
+            both = f"all rows of {old} are in {new}"
+            if self.only_old:
+                both = f"{old} and {new} have {self.n:,} rows in common"
             return (
-                f"No broken rows: all rows of {old} are in {new}. {100 * changed:.0f} % of the"
-                f" {self.k} nearest neighbours changed, as expected of another model; embed rows and"
-                " queries again, and do not mix the versions."
+                f"No broken rows: {both}. {changed:.0f} % of the {self.k} nearest neighbours changed, as"
+                " expected of another model; embed rows and queries again, and do not mix the versions."
             )
         if self.unrelated:
             return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
         everything, queries = (verdict.alarmed([situation]) for situation in (EVERYTHING_NEW, NEW_QUERIES))
         if not everything and not queries:
+            if self.n_rescaled:
+                return (
+                    f"No drift beyond the thresholds for a search by cosine: {self.n_rescaled:,} of"
+                    f" {self.n:,} rows are rescaled, which means that they have another length in {new} than"
+                    f" in {old}, but nearly the same direction."
+                )
             return (
                 f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or also"
                 " for rows."
             )
-        if not everything:
-            return (
-                f"{new} can replace {old} once all rows are embedded again; until then, the new queries do"
-                f" not find the vectors of {old}."
-            )
+        cannot = f"the new queries do not find the vectors of {old}"
         rest = "although the new queries rank the old vectors as before"
-        if queries:
+        if verdict.impossible:
+            cannot = f"the new queries cannot be compared with the vectors of {old}"
+            rest = f"and {cannot}, which have another number of dimensions"
+        elif queries:
             rest = f"and the new queries rank the vectors of {old} in another order"
-        changed = 100 * self.of(EVERYTHING_NEW, "churn").value
+        if not everything:
+            return f"{new} can replace {old} once all rows are embedded again; until then, {cannot}."
         return (
             f"Drift: {new} cannot replace {old}. {changed:.0f} % of the {self.k} nearest neighbours"
             f" changed, {rest}."
         )
 
+    def _broken_in_words(self, verdict: DriftVerdict) -> str:
+        """The headline if rows or dimensions of the new version are broken."""
+        old, new = (repr(name) for name in self.names)
+        worst = verdict.alarms(ROWS)[0]
+        fresh = {one.quantity: one for one in self.broken if one.n}
+        first = fresh.pop(worst.measure.quantity, None)
+        if first is None:
+            return f"Drift: {new} has more {excess(worst)}."
+        ids = quote(first.ids[:3])
+        if first.n > 3:
+            ids += ", …"
+        rest = ", ".join(f"{one.n:,} {QUANTITIES[name].title}" for name, one in fresh.items())
+        if rest:
+            rest = f"; and {rest}"
+        return (
+            f"Drift: {new} breaks rows that were whole in {old}: {first.n:,}"
+            f" {QUANTITIES[first.quantity].title} ({ids}){rest}."
+        )
+
 
 @dataclass(frozen=True)
-class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two versions"):
+class DriftCheck(Task[Drift], kind="drift", version=4, title="Drift between two versions"):
     """The task that compares an old and a new version of the same rows, given as two spaces whose rows are
     paired by id.
 
@@ -410,7 +435,7 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
         (low, high) = sorted(space.dimension for space in spaces)
         return (
             0.2
-            + n * low * high * 1.5e-10
+            + n * low * high * 2e-10
             + 1e-8 * low**2 * high
             + 8 * n * min(n, self.n_queries) * (low + 50) / 2e10
         )
@@ -435,6 +460,11 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
         k = min(self.k, len(pair) - 2)
         queries = Split.held_out(pair.ids, random_state=state).queries(self.n_queries)
         split = decompose(old, new)
+        rescaled = other_lengths(old, new, split, self.jitter)
+        if rescaled is not None:
+            old = unit_rows(old)
+            new = unit_rows(new)
+            split = decompose(old, new)
         permuted = new[np.random.default_rng(state).permutation(len(new))]
         chance_rho = decompose(old, permuted).rho
         report(1, 3, "searching the neighbours")
@@ -469,6 +499,7 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
             measures=(*measures, *of_rows),
             broken=kinds,
             left_out=len(groups.keys() - measured),
+            n_rescaled=int(np.count_nonzero(rescaled)) if rescaled is not None else 0,
         )
 
 
@@ -563,6 +594,13 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
             " rows.",
         ),
         (
+            drift.n_rescaled,
+            f"{drift.n_rescaled:,} of {drift.n:,} rows changed their length, by other factors than the median"
+            " row. This explains most of the change, so all rows are compared at length 1, as a search by"
+            " cosine does. In a search by inner product or by Euclidean distance, their neighbours may"
+            " differ.",
+        ),
+        (
             drift.churn_uncentred - centred.noise > threshold >= centred.value - centred.noise,
             "Rows are centred before neighbours are searched. In an index that does not centre, the"
             f" churn is {short(drift.churn_uncentred)}, so the shift matters even if everything is new.",
@@ -634,7 +672,7 @@ def report(
     """
     names = (
         "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho chance_churn"
-        " churn_uncentred reciprocal_rank"
+        " churn_uncentred reciprocal_rank n_rescaled"
     )
     shares = shares_in_words(drift)
     notes = cautions(drift, verdict, not situations)

@@ -26,10 +26,9 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.rows import lengths, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import nearest, nearest_within, thin_svd, without_itself
-from relcore.spaces.space import LatentSpace, Match, row_hashes
 
 STEPS = ("shift", "scale", "rotation", "remains")
-_ROWS = 2048  # number of rows per block in float64
+BLOCK_ROWS = 2048  # number of rows per block in float64
 _NONE = 1e-30  # minimum spread of rows that differ, as a share of the mean squared length
 _UNCHANGED = 1e-12  # smaller changes, as a share of the squared size, are float32 rounding
 
@@ -90,13 +89,13 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     b = after.size
     size = before.size * after.size or 1.0
     product = np.zeros((old.shape[1], new.shape[1]))
-    for block in row_blocks(n, _ROWS):
+    for block in row_blocks(n, BLOCK_ROWS):
         product += before.rows(block).T @ after.rows(block)
     left, values, right = thin_svd(product)
     rotation = left @ right
     sigma = min(1.0, float(values.sum()) / size)
     squares = np.empty((3, n))  # squared lengths of residuals, of centred new rows and of uncentred new rows
-    for block in row_blocks(n, _ROWS):
+    for block in row_blocks(n, BLOCK_ROWS):
         rows = after.rows(block)
         residual = rows - sigma * b / a * (before.rows(block) @ rotation)
         for line, part in zip(squares, (residual, rows, rows + after.mean), strict=True):
@@ -119,6 +118,24 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     return Decomposition(shares, shift, sigma * ratio, ratio, turn, rho, *squares, rotation)
 
 
+_BY_LENGTH = 0.5  # minimum share of ρ that disappears if all rows are scaled to length 1
+
+
+def other_lengths(old: np.ndarray, new: np.ndarray, split: Decomposition, jitter: float) -> np.ndarray | None:
+    """Which rows (n,) changed their length by another factor than the median row; None unless these lengths
+    explain most of ρ.
+
+    Then versions are compared by the directions of their rows. A search by cosine finds the same neighbours
+    after rows are normalised, although distances from the mean row change.
+    """
+    if split.rho <= (TIE * jitter) ** 2 * split.lengths.mean():
+        return None
+    if decompose(unit_rows(old), unit_rows(new)).rho > (1 - _BY_LENGTH) * split.rho:
+        return None
+    ratio = np.log(lengths(new).astype(np.float64) / lengths(old))
+    return np.abs(ratio - np.median(ratio)) > TIE * jitter
+
+
 @dataclass(frozen=True, eq=False)
 class _Centred:
     """The vectors of a version with the mean row that is subtracted from them, in float64. `size` is the
@@ -131,7 +148,7 @@ class _Centred:
     @classmethod
     def of(cls, vectors: np.ndarray, name: str) -> _Centred:
         n = len(vectors)
-        blocks = list(row_blocks(len(vectors), _ROWS))
+        blocks = list(row_blocks(len(vectors), BLOCK_ROWS))
         mean = sum(vectors[block].astype(np.float64).sum(axis=0) for block in blocks) / n
         centred = cls(vectors, mean, 0.0)
         square = sum(float(np.sum(centred.rows(block) ** 2)) for block in blocks)
@@ -167,10 +184,10 @@ def _shares(
 
 
 # Changed neighbours. A neighbour counts as kept if its new distance exceeds that of the k-th neighbour by at
-# most `_TIE` times the length of the numeric noise.
+# most `TIE` times the length of the numeric noise.
 
 JITTER = 2.0**-11  # largest relative error of rounding to float16
-_TIE = 4.0  # 2 × 2: both compared distances contain the noise of two rows
+TIE = 4.0  # 2 × 2: both compared distances contain the noise of two rows
 _SEEDING_ROWS = 64
 _BLOCK = 256
 
@@ -202,7 +219,7 @@ class SearchedRows:
         after = lengths(vectors, mean)
         share = np.divide(before, after, out=np.full(len(vectors), np.inf), where=after > 0)
         rows = unit_rows(vectors, mean)
-        blur = _TIE * jitter * share if jitter else np.zeros(len(vectors))
+        blur = TIE * jitter * share if jitter else np.zeros(len(vectors))
         return cls(rows, blur, queries, nearest_within(rows, queries, k))
 
 
@@ -370,11 +387,11 @@ def measures_of(
         if group and np.count_nonzero(chosen) < FEWEST:
             continue
         for name, values in measured.items():
-            measures.append(_mean(*name, group, values[chosen], noise[name][chosen]))
+            measures.append(mean_measure(*name, group, values[chosen], noise[name][chosen]))
     return tuple(measures)
 
 
-def _mean(situation: str, quantity: str, group: str, value: np.ndarray, noise: np.ndarray) -> Measure:
+def mean_measure(situation: str, quantity: str, group: str, value: np.ndarray, noise: np.ndarray) -> Measure:
     n = len(value)
     excess = value - noise
     error = 0.0
@@ -399,127 +416,3 @@ def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -
         noise = 2 * jitter**2 * float(split.lengths[members].mean()) / mean
     value = ratio if group else split.rho
     return Measure(EVERYTHING_NEW, "rho", group, n, min(1.0, value), min(1.0, noise), error)
-
-
-# Broken rows and dimensions. They are counted, because a mean hides a single broken row, and because churn
-# and ρ leave out missing and zero rows and treat equal rows as ties.
-
-_NAMED = 10  # maximum number of ids that are named
-_STAYED = 0.3  # maximum of median residual ÷ size of the rows; above it, most rows changed
-_FAR = 10.0  # minimum residual of a row out of place, as a multiple of the median residual
-_AWAY = 0.5  # minimum residual as a share of the row's size; the cosine of old and new is .87 there
-_LONGER = 4.0  # a row is also out of place if its length changed by this factor more than usual
-
-
-@dataclass(frozen=True)
-class Broken:
-    """The rows that are broken in one way, such as zero rows. `n` rows are broken only in the new version;
-    `ids` are the first of their ids. `n_before` rows were already broken in the old version; `before` are the
-    first of their ids.
-    """
-
-    quantity: str
-    n: int
-    ids: tuple[str, ...]
-    n_before: int
-    before: tuple[str, ...]
-
-
-def broken(
-    old: LatentSpace,
-    new: LatentSpace,
-    pair: Match,
-    jitter: float,
-    groups: Mapping[str, np.ndarray],
-    shared: bool,
-) -> tuple[tuple[Measure, ...], tuple[Broken, ...]]:
-    """Find broken rows of four kinds: missing, zero, repeated and out of place ("moved"). Returns the share
-    of each kind as a measure, and the rows. If `shared`, both versions have the same rows, so none is
-    missing. Shares are over all rows, then within each group of `FEWEST` rows or more; a last measure is the
-    share of constant dimensions. The noise of a share is the share of rows that were already broken in the
-    old version. `groups` maps names to row numbers of the old version.
-    """
-    at = new.index.get_indexer(old.index)
-    here = at >= 0
-    empty = old.norms == 0
-    zero = here & (new.norms[at] == 0)
-    never = np.zeros(len(old), dtype=bool)
-    alive = here & ~zero & ~empty
-    moved = never.copy()
-    repeated = np.zeros((2, len(old)), dtype=bool)
-    sides = pair.target.vectors, pair.source.vectors
-    moved[alive], typical = out_of_place(*sides[::-1], jitter)
-    repeated[:, alive] = [_repeated_rows(*order, max(jitter, typical)) for order in (sides, sides[::-1])]
-    shares = {
-        "missing": (~here, never, ~never),
-        "zero": (zero, empty, here),
-        "repeated": (*repeated, alive),
-        "moved": (moved, never, alive),
-    }
-    if shared:
-        del shares["missing"]
-    measures = [
-        Measure(ROWS, quantity, group, len(rows), now[rows].mean(), (now & before)[rows].mean(), 0.0)
-        for group, members in {"": np.arange(len(old)), **groups}.items()
-        for quantity, (now, before, among) in shares.items()
-        if len(rows := members[among[members]]) >= FEWEST
-    ]
-    kinds = []
-    for quantity, (now, before, _) in shares.items():
-        fresh = np.flatnonzero(now & ~before)
-        known = np.flatnonzero(before)
-        ids = (tuple(map(str, old.ids[rows[:_NAMED]])) for rows in (fresh, known))
-        kinds.append(Broken(quantity, len(fresh), next(ids), len(known), next(ids)))
-    now, before = map(_constant, sides)
-    if len(before) == len(now):
-        beside = before
-    else:
-        beside = np.full(len(now), before.mean())
-    return (*measures, _mean(ROWS, "constant", "", now, beside)), tuple(kinds)
-
-
-def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.ndarray, float]:
-    """Find rows whose new position or length is not what the change of most rows predicts. Returns a mask
-    (n,) of these rows, and the median distance of new rows from their predicted positions (the residual). If
-    no fit predicts most rows, no row is out of place, and the median is 0.
-
-    Rows are first scaled to length 1, so that long rows do not dominate. Two fits are tried: no change, then
-    a rotation about the mean. A row is out of place if its residual is at least half of its distance from the
-    mean and at least ten times the median residual.
-    """
-    from relcore.engine.engine import Engine
-
-    before, after = (unit_rows(X) for X in (old, new))
-    before = before - mean_row(before)
-    after = after - mean_row(after)
-    fits = [lambda: before] * (old.shape[1] == new.shape[1])
-    for fitted in (*fits, lambda: before @ Engine().rotation(before.T @ after)[0].astype(np.float32)):
-        size = np.maximum(lengths(before), lengths(after))
-        residual = lengths(after - fitted())
-        typical = float(np.median(residual))
-        if typical <= _STAYED * np.median(size):
-            ratio = np.log(lengths(new) / lengths(old))
-            ratio = np.abs(ratio - np.median(ratio))
-            longer = ratio > max(np.log(_LONGER), _FAR * np.median(ratio))
-            least = np.maximum(_AWAY * size, _FAR * max(typical, _TIE * jitter))
-            return (residual > least) | longer, typical
-    return np.zeros(len(old), dtype=bool), 0.0
-
-
-# Which rows (n,) equal an earlier row, although in the other version the two rows differ by more than noise.
-def _repeated_rows(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.ndarray:
-    _, first, codes = np.unique(row_hashes(vectors), return_index=True, return_inverse=True)
-    first = first[codes]
-    found = np.zeros(len(codes), dtype=bool)
-    again = np.flatnonzero(first != np.arange(len(first)))
-    for block in row_blocks(len(again), _ROWS):
-        rows = other[again[block]]
-        found[again[block]] = lengths(rows - other[first[again[block]]]) > _TIE * jitter * lengths(rows)
-    return found
-
-
-# For each dimension (d,): 1.0 if its value is the same in all rows, otherwise 0.
-def _constant(vectors: np.ndarray) -> np.ndarray:
-    return 1.0 * np.all(
-        [(vectors[block] == vectors[:1]).all(axis=0) for block in row_blocks(len(vectors), _ROWS)], axis=0
-    )

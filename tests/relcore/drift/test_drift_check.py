@@ -6,6 +6,7 @@ from scipy.stats import ortho_group
 
 from relcore import LatentSpace
 from relcore.base.errors import SpaceError
+from relcore.base.rows import unit_rows
 from relcore.drift.check import (
     BrokenRows,
     DriftCheck,
@@ -74,7 +75,7 @@ BROKEN = {
     "one class zero": ("zero", lambda X, rng: X * ~MOVED[:, None]),
     "one class missing": ("missing", lambda X, rng: X[~MOVED]),
     "rows shuffled": ("churn", lambda X, rng: rng.permutation(X)),
-    "rows times 1,000": ("rho", lambda X, rng: np.where(rng.random((N, 1)) < 0.1, 1000 * X, X)),
+    "rows times 1,000": ("moved", lambda X, rng: np.where(rng.random((N, 1)) < 0.1, 1000 * X, X)),
     "rows noise": (
         "churn",
         lambda X, rng: np.where(rng.random((N, 1)) < 0.1, 3 * rng.normal(size=X.shape), X),
@@ -127,6 +128,96 @@ def test_one_row_that_was_whole_and_is_broken_is_alarm_with_its_id(vectors, kind
     assert "breaks rows that were whole in 'v1': 1 " in drift.headline(verdict)
     assert "'row 7'" in drift.headline(verdict, planned=True)
     assert {"longer": "moved"}.get(kind, kind) in {one.quantity for one in drift.broken if one.n}
+
+
+SPREAD = np.sqrt(2**2 + 1)  # of each number of the fixture's rows: 8 means of variance 4, and rows about them
+
+
+@pytest.mark.parametrize("turn", [False, True], ids=["same axes", "rotated"])
+@pytest.mark.parametrize("kind", ["twice as long", "half as long", "noise of .3"])
+def test_the_smallest_promised_changes_of_a_row_are_found(vectors, kind, turn):
+    """A row of double length was found in 0 of 36 draws, noise of .3 of the spread on sentences in 0 of 12."""
+    rng = np.random.default_rng(6)
+    new = with_jitter(vectors, JITTER, rng)
+    if kind == "noise of .3":
+        new[7:10] += 0.3 * SPREAD * rng.normal(size=(3, D)).astype(np.float32)
+    elif kind == "twice as long":
+        new[7] *= 2
+    else:
+        new[7] /= 2
+    if turn:
+        new = (new @ ortho_group.rvs(D, random_state=1)).astype(np.float32)
+    drift, verdict = compared(vectors, new)
+    assert verdict.alarmed([])
+    assert "'row 7'" in drift.headline(verdict)
+    assert drift.of(ROWS, "moved").value <= 3 / N, "no other row is named"
+
+
+@pytest.mark.parametrize("change", ["normalised", "normalised before", "other lengths"])
+def test_rows_that_changed_only_their_length_are_rescaled(vectors, change):
+    """Neighbours about the mean change if rows are normalised; those by cosine do not."""
+    rng = np.random.default_rng(3)
+    old = vectors
+    new = unit_rows(vectors)
+    if change == "normalised before":
+        old, new = new, old
+    elif change == "other lengths":
+        new = (vectors * np.exp(0.3 * rng.normal(size=(N, 1)))).astype(np.float32)
+    drift, verdict = compared(with_jitter(old, JITTER, rng), with_jitter(new, JITTER, rng))
+    assert not verdict.alarmed()
+    assert drift.n_rescaled > 0.9 * N
+    assert "rescaled" in drift.headline(verdict)
+    assert any("inner product" in told for told in cautions(drift, verdict))
+    turned = (new @ ortho_group.rvs(D, random_state=1)).astype(np.float32)
+    drift, verdict = compared(old, turned)
+    assert [verdict.alarmed([one]) for one in (EVERYTHING_NEW, NEW_QUERIES)] == [False, True]
+
+
+def test_other_lengths_do_not_hide_another_change(vectors):
+    new = unit_rows(vectors) + 0.05 * np.random.default_rng(3).normal(size=(N, D)).astype(np.float32)
+    drift, verdict = compared(vectors, new)
+    assert drift.n_rescaled
+    assert verdict.alarmed([EVERYTHING_NEW])
+
+
+def test_a_shift_changes_lengths_and_is_still_a_shift(vectors):
+    drift, verdict = compared(vectors, vectors + np.float32(1))
+    assert drift.n_rescaled == 0
+    assert not verdict.alarmed([EVERYTHING_NEW])
+
+
+def test_two_exchanged_dimensions_are_a_rotation_and_break_no_row():
+    """They move the few rows far that are large there, and most rows hardly."""
+    X = np.random.default_rng(9).standard_t(2, size=(N, 40)).astype(np.float32)
+    new = X.copy()
+    new[:, [3, 5]] = X[:, [5, 3]]
+    _, verdict = compared(X, new)
+    assert not verdict.alarmed([EVERYTHING_NEW])
+    new[7] = -new[7]
+    drift, verdict = compared(X, new)
+    assert "1 rows out of place ('row 7')" in drift.headline(verdict)
+
+
+def test_versions_of_other_widths_are_not_said_to_rank_vectors(vectors):
+    """The card of the same report says that they cannot be compared."""
+    wider = np.pad(vectors, ((0, 0), (0, 3))).astype(np.float32)
+    drift, verdict = compared(vectors, wider)
+    assert drift.headline(verdict) == (
+        "'v2' can replace 'v1' once all rows are embedded again; until then, the new queries cannot be"
+        " compared with the vectors of 'v1'."
+    )
+    noise = np.random.default_rng(8).normal(size=wider.shape)
+    drift, verdict = compared(vectors, wider + noise.astype(np.float32))
+    assert drift.headline(verdict).startswith("Drift: 'v2' cannot replace 'v1'.")
+    assert "rank" not in drift.headline(verdict)
+    assert "cannot be compared" in drift.headline(verdict)
+
+
+def test_a_planned_change_of_rows_that_differ_does_not_say_that_all_are_there(vectors):
+    drift, verdict = compared(vectors, vectors[5:], rows=range(5, N), shared=True)
+    assert drift.headline(verdict, planned=True).startswith(
+        "No broken rows: 'v1' and 'v2' have 395 rows in common."
+    )
 
 
 def test_rows_that_were_broken_before_are_named_and_no_alarm(vectors):
