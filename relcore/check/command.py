@@ -18,7 +18,7 @@ from relcore.base.writing import write
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.commands.command import command, values_of
-from relcore.commands.options import Results
+from relcore.commands.options import JUnit, Results
 from relcore.files.reading import SPACE_KINDS, write_space
 from relcore.passport.check import CheckChart, Checked, CheckRows, check, repair
 from relcore.passport.passport import SUFFIX, Passport
@@ -61,7 +61,7 @@ class CheckOptions:
 
 
 @command(
-    (CheckOptions, CheckRows, Results),
+    (CheckOptions, CheckRows, Results, JUnit),
     "Exact marks tell how numbers were stored. With --trusted, rows are ranked by the axes that the right"
     " model hardly uses. Without --trusted, parts of the collection are compared by such axes. Each check"
     " says what it cannot detect. The exit code is 1 if two models were found, if rows were stored"

@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from relcore.base import junit
 from relcore.base.errors import SpaceError
 from relcore.base.names import Named
 from relcore.base.report import Report
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import is_address
-from relcore.commands.options import PRINTED, REPORT_FILES, Printed, Results
+from relcore.commands.options import PRINTED, REPORT_FILES, JUnit, Printed, Results
 
 
 @dataclass
@@ -47,6 +48,8 @@ class Command:
         if not output and {Printed, Results} & {*self.kinds}:
             output = f"Also write the report ({', '.join(REPORT_FILES)})."
             suffixes["output"] = REPORT_FILES
+        if JUnit in self.kinds:
+            suffixes["junit"] = (junit.SUFFIX,)
         if output:
             parser.add_argument("-o", "--output", type=_path_or_address, metavar="FILE", help=output)
         add(parser, *self.kinds)

@@ -102,6 +102,17 @@ class Printed:
 
 
 @dataclass
+class JUnit:
+    junit: Path = setting(
+        None,
+        metavar="FILE",
+        written=True,
+        help="Also write a JUnit report (.xml) for a CI server, with each condition and its limit as a test"
+        " case.",
+    )
+
+
+@dataclass
 class Results(FullPaths, Printed):
     recipe: Path = setting(
         None,

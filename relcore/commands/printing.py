@@ -10,19 +10,23 @@ from typing import Any
 
 import pandas as pd
 
+from relcore.base.junit import junit
 from relcore.base.report import Report, Table, delimited_text, json_lines
 from relcore.base.writing import write
 from relcore.commands.options import REPORT_FILES
 
 
 def finish(options: argparse.Namespace, report: Report) -> int:
-    """Write the recipe, print the report, and return the exit code, which is 1 after an alarm."""
+    """Write the recipe and the JUnit report, print the report, and return the exit code: 1 after an alarm."""
     figures = [*report.figures.values()]
     if getattr(options, "recipe", None) and figures:
         write(options.recipe, figures[0]().bytes("json", full_paths=options.full_paths))
     written = getattr(options, "output", None)
     if written and getattr(options, "suffixes", {}).get("output") is REPORT_FILES:
         write(written, _text(report, REPORT_FILES[written.suffix.lower()]).encode())
+    if getattr(options, "junit", None):
+        suite = " ".join(filter(None, (options.command, getattr(options, "verb", ""))))
+        write(options.junit, junit(suite, report.cases, report.sentence))
     with suppress(BrokenPipeError):  # a reader such as `head` stopped reading; keep the exit code
         print(_text(report, options.format, str(written or "")).removesuffix("\n"))
     return int(bool(report.facts.get("alarm")))

@@ -70,7 +70,9 @@ def broken(
     if shared:
         del shares["missing"]
     measures = [
-        Measure(ROWS, quantity, group, len(rows), now[rows].mean(), (now & before)[rows].mean(), 0.0)
+        Measure(
+            ROWS, quantity, group, len(rows), float(now[rows].mean()), float((now & before)[rows].mean()), 0.0
+        )
         for group, members in {"": np.arange(len(old)), **groups}.items()
         for quantity, (now, before, among) in shares.items()
         if len(rows := members[among[members]]) >= FEWEST

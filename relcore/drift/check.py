@@ -18,9 +18,10 @@ import pandas as pd
 from relcore.base import records
 from relcore.base.access import expand_home, regular_file
 from relcore.base.errors import SpaceError, quote
+from relcore.base.junit import Case
 from relcore.base.names import Named
 from relcore.base.numbers import general, short
-from relcore.base.report import Report, Table
+from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
@@ -242,7 +243,7 @@ _UNRELATED = 0.98  # minimum churn of unrelated versions, as a share of the chan
 
 
 @dataclass(frozen=True, eq=False)
-class Drift:
+class Drift(Reported):
     """The change between two versions of the same rows.
 
     Attributes
@@ -312,6 +313,18 @@ class Drift:
         known = {(measure.situation, measure.quantity, measure.group): measure for measure in self.measures}
         return known[situation, quantity, group]
 
+    def report(self) -> Report:
+        """The report by the default thresholds."""
+        return report(self, self.judged(Thresholds()))
+
+    def __repr__(self) -> str:
+        old, new = self.names
+        churn = self.of(EVERYTHING_NEW, "churn").value
+        return (
+            f"<Drift {old!r} → {new!r}: churn {short(churn)} (k = {self.k}, n = {self.n:,}; chance"
+            f" {short(self.chance_churn)}), ρ {short(self.rho)} (chance {short(self.chance_rho)})>"
+        )
+
     def judged(self, thresholds: Thresholds) -> DriftVerdict:
         from scipy.special import stdtrit
 
@@ -320,7 +333,7 @@ class Drift:
         for measure in self.measures:
             rate = _FALSE_ALARMS / (n_groups if measure.group else 1)
             error = float(stdtrit(max(1, measure.n - 1), 1 - rate)) * measure.error
-            sure = measure.value - measure.noise - error
+            sure = float(measure.value - measure.noise - error)
             if measure.group:
                 name = f"class_{measure.quantity}"
             else:
@@ -700,7 +713,7 @@ def report(
         measure = check.measure
         numbers = map(short, (measure.value, measure.noise, check.threshold))
         named = TABLES[measure.situation].title, measure.quantity, measure.group or "all rows"
-        rows.append([*named, *numbers, "alarm" * check.alarm])
+        rows.append([*named, *numbers, "alarm" if check.alarm else ""])
     more = len(checks) - len(listed)
     hidden = f" {more:,} more checks of classes are in the JSON report." * bool(more)
     tables = [Table("checks", verdict.table(), rows, caption=f"{circumstances(drift)}{hidden}")]
@@ -719,7 +732,22 @@ def report(
             f"The versions have {drift.widths[0]:,} and {drift.widths[1]:,} dimensions, so their rows cannot"
             f" be subtracted. The best rotation between them leaves ρ = {short(drift.rho)}."
         )
-    return Report(facts["headline"], tables, facts, [*verdicts, *notes], figures or {})
+    cases = cases_of(verdict, situations)
+    return Report(facts["headline"], tables, facts, [*verdicts, *notes], figures or {}, cases)
+
+
+def cases_of(verdict: DriftVerdict, situations: Sequence[str]) -> list[Case]:
+    """All checks as conditions of a gate. Those of other situations than the given ones are not judged."""
+    told = "The chosen gate does not decide by this."
+    cases = []
+    for check in by_severity(verdict):
+        situation = check.measure.situation
+        judged = situation in (ROWS, *situations)
+        cases.append(Case(situation, check.name, excess(check), check.alarm, "" if judged else told))
+    for situation, reason in verdict.impossible.items():
+        judged = situation in situations
+        cases.append(Case(situation, "dimensions", reason, True, "" if judged else told))
+    return cases
 
 
 def by_severity(verdict: DriftVerdict) -> list[Check]:

@@ -10,7 +10,7 @@ from relcore.base.settings import setting
 from relcore.catalog.naming import SPACE_HELP
 from relcore.commands.command import command, values_of
 from relcore.commands.inputs import spaces_of
-from relcore.commands.options import ByRow, Results, Scheduler
+from relcore.commands.options import ByRow, JUnit, Results, Scheduler
 from relcore.drift.check import DriftCheck, Thresholds, default_file, read_thresholds
 from relcore.drift.check import report as drift_report
 
@@ -49,7 +49,7 @@ class _PrintThresholds(argparse.Action):
 
 
 @command(
-    (DriftOptions, ByRow, DriftCheck, Results, Scheduler),
+    (DriftOptions, ByRow, DriftCheck, Results, JUnit, Scheduler),
     "Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
     " shift, scale and rotation do not matter. New queries, old vectors: these do matter. Both raise an"
     " alarm if a row that was valid is missing, zero, repeated or out of place, or if more dimensions are"

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
+from relcore.base.junit import Case
 from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows, lengths, mean_row, row_blocks, unit_rows
@@ -258,7 +259,43 @@ class Checked(Reported):
         facts = {name: getattr(self, name) for name in ("verdict", "slope", "slope_high", "count", "n")}
         facts |= {"sampled": self.fitted, "known": self.named, "alarm": self.verdict != "nothing found"}
         sentence = "\n".join([*(f"Not seen: {one}" for one in self.limits), "", self.sentence])
-        return Report(sentence, tables, facts, notes, figures)
+        return Report(sentence, tables, facts, notes, figures, self.cases)
+
+    @property
+    def cases(self) -> list[Case]:
+        """The conditions that decide about an alarm."""
+        parts = self.unfit
+        if self.slope is not None and self.slope_high is not None:
+            parts = (
+                f"The axes of the two most unlike parts agree with slope {short(self.slope)}, at most"
+                f" {short(self.slope_high)}. An alarm: at most below {short(SUSPECTED)}."
+            )
+        anchors = "No rows are anchors of a trusted passport."
+        if self.change is not None:
+            anchors = f"{self.change.sentence} Accepted: {', '.join(UNCHANGED)}."
+        marks = "; ".join(f"{len(rows):,} rows: {MARKS[name]}" for name, rows in self.partial_marks.items())
+        return [
+            Case(
+                "collection",
+                "one model",
+                parts,
+                failed=self.verdict in ("two models", "suspicious"),
+                skipped=self.unfit,
+            ),
+            Case(
+                "collection",
+                "anchors",
+                anchors,
+                failed=self.change is not None and self.change.kind not in UNCHANGED,
+                skipped=anchors if self.change is None else "",
+            ),
+            Case(
+                "collection",
+                "stored alike",
+                f"Parts that were stored differently: {marks or 'none'}. Accepted: none.",
+                failed=bool(marks),
+            ),
+        ]
 
 
 def check(

@@ -13,13 +13,14 @@ import pandas as pd
 
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
+from relcore.base.junit import Case
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.catalog.catalog import encode, load
 from relcore.catalog.naming import SPACE_HELP, encoder_named, space_spec
 from relcore.commands.command import command, values_of
-from relcore.commands.options import Results
+from relcore.commands.options import JUnit, Results
 from relcore.commands.printing import written
 from relcore.encode.command import dataset_spec
 from relcore.encoders.datasets import load_dataset
@@ -87,7 +88,7 @@ class PassportOptions:
 
 
 @command(
-    (PassportOptions, PassportCard, Results),
+    (PassportOptions, PassportCard, Results, JUnit),
     "“make SPACE” publishes all rows of a space as anchors, with a card of their model; “make bundled"
     " --encoder …” takes the 300 texts that come with Relscope, “make FOLDER --pictures” the digests of"
     f" pictures. “check FILE NEW” says how the anchors changed: {', '.join(CHANGES)}; NEW is another"
@@ -108,6 +109,11 @@ def run_passport(options: argparse.Namespace) -> Report:
         raise SpaceError(f"{options.verb}: expected {expected}, got {quote(options.files)}")
     if options.verb == "check":
         return _checked_passport(options)
+    if options.junit is not None:
+        raise SpaceError(
+            f"{options.verb} --junit: expected check, which judges conditions, got {options.verb}; leave"
+            " --junit out"
+        )
     if options.output is None:
         raise SpaceError(f"{options.verb}: expected a file or folder to write, got none; name it with -o")
     passport = _make_passport(options)
@@ -227,4 +233,6 @@ def _checked_passport(options: argparse.Namespace) -> Report:
         alarm = []
     else:
         alarm = [f"An alarm: the change is larger than --gate {options.gate} accepts."]
-    return replace(report, notes=[*report.notes, *marks, *alarm])
+    accepted = ", ".join(ACCEPTED[: ACCEPTED.index(options.gate) + 1])
+    case = Case("anchors", "change", f"{change.sentence} Accepted by --gate: {accepted}.", failed=not fine)
+    return replace(report, notes=[*report.notes, *marks, *alarm], cases=[case])

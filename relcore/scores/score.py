@@ -13,6 +13,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, short, short_chance, signed
+from relcore.base.report import Report, Table
 
 CENTRE = "Turn centring on; for absolute rows, subtract the mean in float64 before you save them."
 
@@ -94,7 +95,8 @@ class ChanceLevel:
 
 
 class Score(float):
-    """A float with its settings and its chance level. It is compared and printed as a number.
+    """A float with its settings and its chance level. It is compared and printed as a number; a notebook
+    shows its chance level, its number of rows and its settings, too.
 
     Attributes
     ----------
@@ -180,6 +182,39 @@ class Score(float):
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
         return (float(self),), dict(self.__dict__)
+
+    def __repr__(self) -> str:
+        return f"<Score {self.describe()}>"
+
+    __str__ = float.__repr__
+
+    def _repr_html_(self) -> str:
+        return self.report().html()
+
+    def report(self) -> Report:
+        """The score with its chance level, its number of rows and its settings."""
+        cells = {"score": short(self)}
+        if self.null:
+            places = self.null.places
+            cells["chance"] = f"{self.null} ({band(self.null.low, self.null.high, places)})"
+        if self.interval:
+            cells["95 %, sampled"] = band(*self.interval)
+        if self.k:
+            cells["k"] = f"{self.k:,}"
+        cells["n"] = f"{self.n:,}"
+        if self.n_queries != self.n:
+            cells["queries"] = f"{self.n_queries:,}"
+        if self.convention:
+            cells["convention"] = self.convention
+        rows = pd.DataFrame([self.to_row()])
+        caption = ""
+        if self.null:
+            caption = "Chance: the mean and the middle 95 % of the scores of permuted rows."
+        table = Table("score", rows, [[*cells], [*cells.values()]], caption=caption)
+        notes = []
+        if self.note:
+            notes = [self.note]
+        return Report(f"{self.describe()}.", [table], notes=notes)
 
     def to_record(self) -> dict[str, Any]:
         nested = {name: asdict(value) for name, value in vars(self).items() if isinstance(value, ChanceLevel)}

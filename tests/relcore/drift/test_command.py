@@ -1,3 +1,5 @@
+from xml.etree import ElementTree
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,6 +37,33 @@ def versions(tmp_path):
 )
 def test_exit_code_is_that_of_situation_that_decides(run, versions, new, gated, code):
     run(f"drift v1.parquet {new}.parquet --gate", gated, code=code)
+
+
+@pytest.mark.parametrize(
+    ("new", "gated", "failed", "skipped"),
+    [("v1", "either", 0, 0), ("turned", "everything-new", 0, 8), ("zero", "planned", 1, 16)],
+)
+def test_junit_has_each_condition_with_its_limit(run, versions, tmp_path, new, gated, failed, skipped):
+    """2 × 4 checks of each situation: over all rows and in 3 classes, and 5 + 3 × 4 of broken rows."""
+    if new == "zero":
+        table = pd.read_parquet(tmp_path / "v1.parquet")
+        table.at[0, "vector"] = 0 * table["vector"][0]
+        table.to_parquet(tmp_path / "zero.parquet")
+    run(f"drift v1.parquet {new}.parquet --junit report.xml --gate", gated, code=int(failed > 0))
+    root = ElementTree.parse(tmp_path / "report.xml").getroot()
+    [suite] = root
+    cases = suite.findall("testcase")
+    assert len(cases) == 2 * 8 + 5 + 3 * 4
+    failures = [case for case in cases if case.find("failure") is not None]
+    counts = {"tests": len(cases), "failures": len(failures), "errors": 0}
+    counts["skipped"] = sum(case.find("skipped") is not None for case in cases)
+    assert {name: int(suite.get(name)) for name in counts} == counts
+    assert counts["skipped"] == skipped
+    assert len(failures) >= failed
+    assert all("allowed: " in case.findtext("system-out") for case in cases)
+    for case in failures:
+        assert "allowed: " in case.find("failure").get("message")
+        assert case.get("classname") == "relscope.drift.rows"
 
 
 def test_thresholds_come_from_a_file(run, versions, tmp_path):

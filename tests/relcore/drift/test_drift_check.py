@@ -291,3 +291,11 @@ def test_files_that_are_refused(tmp_path, text, told):
     (tmp_path / "t.toml").write_text(text, encoding="utf-8")
     with pytest.raises(SpaceError, match=told):
         read_thresholds(tmp_path / "t.toml")
+
+
+def test_a_notebook_shows_the_report_and_a_console_one_line(vectors):
+    drift, verdict = compared(vectors, -vectors, LABELS)
+    assert drift.headline(verdict).replace("'", "&#x27;") in drift._repr_html_()
+    assert "alarm" in drift._repr_html_()
+    assert repr(drift).startswith("<Drift 'v1' → 'v2': churn .000 (k = 10, n = 400; chance .975), ρ .000")
+    assert len(repr(drift)) < 120
