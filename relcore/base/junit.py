@@ -14,7 +14,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
-class Case:
+class GateCase:
     """A condition that a gate judged.
 
     Attributes
@@ -35,7 +35,7 @@ class Case:
     skipped: str = ""
 
 
-def junit(suite: str, cases: Sequence[Case], sentence: str = "") -> bytes:
+def junit(suite: str, cases: Sequence[GateCase], sentence: str = "") -> bytes:
     """A JUnit file with one test suite: a test case for each condition, and the sentence of the report as the
     output of the suite. A condition that was not judged counts as skipped, even if it failed.
     """

@@ -11,7 +11,7 @@ from html import escape
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
-from relcore.base.junit import Case
+from relcore.base.junit import GateCase
 from relcore.base.text import visible
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Report:
     figures : name → function that draws an `Exportable`
         The figures of the result. --recipe writes the recipe of the first figure, and a notebook shows that
         figure.
-    cases : Cases
+    cases : GateCases
         The conditions of a gate, which --junit writes. One of them failed if the facts tell of an alarm.
     """
 
@@ -128,7 +128,7 @@ class Report:
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
-    cases: Sequence[Case] = ()
+    cases: Sequence[GateCase] = ()
 
     def text(self) -> str:
         parts = [self.sentence]

@@ -8,11 +8,12 @@ import shutil
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from relcore.base.environment import DEVICE, DEVICE_HELP
 from relcore.base.errors import SpaceError, did_you_mean
 from relcore.base.version import __version__
+from relcore.commands.completion import SHELLS, script
 
 COMMANDS = {
     "available": "list the spaces on this machine, or what a file holds",
@@ -100,6 +101,12 @@ class _Parser(argparse.ArgumentParser):
         raise SpaceError(f"{message}{near or ';' * (not message.endswith('?'))} see {prog} --help")
 
 
+class _PrintCompletion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, options: Any, shell: Any, *_) -> None:
+        print(script(parser_of((), every=True), shell), end="")
+        parser.exit()
+
+
 def similar_option(text: str, known: Sequence[str]) -> str:
     """A suggestion for an unknown option `text`, such as ``"; did you mean '--random-state'?"``. It names the
     option that other tools call `text`; if there is none, the option with the most similar name."""
@@ -108,9 +115,9 @@ def similar_option(text: str, known: Sequence[str]) -> str:
     return did_you_mean(next((names[name] for name in meant if name in names), text), known)
 
 
-def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.ArgumentParser:
     """A parser for these arguments. Its help lists every command in one line, but only the command that is
-    called gets its options."""
+    called gets its options, or `every` command."""
     width = min(100, shutil.get_terminal_size().columns)
     style = {"formatter_class": partial(_Help, max_help_position=28, width=width)}
     parser = _Parser(
@@ -126,11 +133,18 @@ def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
         version = f"relscope {__version__}; device {device_in_words()}; {offers()}"
     parser.add_argument("--version", action="version", version=version)
+    parser.add_argument(
+        "--print-completion",
+        action=_PrintCompletion,
+        choices=SHELLS,
+        help=f"print the script that completes commands in a shell ({', '.join(SHELLS)}), and exit",
+        metavar="SHELL",
+    )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True, title="commands")
     for name, about in COMMANDS.items():
         sentence = f"{about[0].upper()}{about[1:]}."
         command = commands.add_parser(name, help=about, description=sentence, **style)
-        if arguments[:1] == [name]:
+        if every or arguments[:1] == [name]:
             module = import_module(f"relcore.{MODULES.get(name, f'{name}.command')}")
             getattr(module, f"run_{name}").add_to(command, name)
             store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"

@@ -18,7 +18,7 @@ import pandas as pd
 from relcore.base import records
 from relcore.base.access import expand_home, regular_file
 from relcore.base.errors import SpaceError, quote
-from relcore.base.junit import Case
+from relcore.base.junit import GateCase
 from relcore.base.names import Named
 from relcore.base.numbers import general, short
 from relcore.base.report import Report, Reported, Table
@@ -736,17 +736,17 @@ def report(
     return Report(facts["headline"], tables, facts, [*verdicts, *notes], figures or {}, cases)
 
 
-def cases_of(verdict: DriftVerdict, situations: Sequence[str]) -> list[Case]:
+def cases_of(verdict: DriftVerdict, situations: Sequence[str]) -> list[GateCase]:
     """All checks as conditions of a gate. Those of other situations than the given ones are not judged."""
     told = "The chosen gate does not decide by this."
     cases = []
     for check in by_severity(verdict):
         situation = check.measure.situation
         judged = situation in (ROWS, *situations)
-        cases.append(Case(situation, check.name, excess(check), check.alarm, "" if judged else told))
+        cases.append(GateCase(situation, check.name, excess(check), check.alarm, "" if judged else told))
     for situation, reason in verdict.impossible.items():
         judged = situation in situations
-        cases.append(Case(situation, "dimensions", reason, True, "" if judged else told))
+        cases.append(GateCase(situation, "dimensions", reason, True, "" if judged else told))
     return cases
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.junit import Case
+from relcore.base.junit import GateCase
 from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows, lengths, mean_row, row_blocks, unit_rows
@@ -262,7 +262,7 @@ class Checked(Reported):
         return Report(sentence, tables, facts, notes, figures, self.cases)
 
     @property
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[GateCase]:
         """The conditions that decide about an alarm."""
         parts = self.unfit
         if self.slope is not None and self.slope_high is not None:
@@ -275,21 +275,21 @@ class Checked(Reported):
             anchors = f"{self.change.sentence} Accepted: {', '.join(UNCHANGED)}."
         marks = "; ".join(f"{len(rows):,} rows: {MARKS[name]}" for name, rows in self.partial_marks.items())
         return [
-            Case(
+            GateCase(
                 "collection",
                 "one model",
                 parts,
                 failed=self.verdict in ("two models", "suspicious"),
                 skipped=self.unfit,
             ),
-            Case(
+            GateCase(
                 "collection",
                 "anchors",
                 anchors,
                 failed=self.change is not None and self.change.kind not in UNCHANGED,
                 skipped=anchors if self.change is None else "",
             ),
-            Case(
+            GateCase(
                 "collection",
                 "stored alike",
                 f"Parts that were stored differently: {marks or 'none'}. Accepted: none.",

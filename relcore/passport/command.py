@@ -13,7 +13,7 @@ import pandas as pd
 
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
-from relcore.base.junit import Case
+from relcore.base.junit import GateCase
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
@@ -234,5 +234,7 @@ def _checked_passport(options: argparse.Namespace) -> Report:
     else:
         alarm = [f"An alarm: the change is larger than --gate {options.gate} accepts."]
     accepted = ", ".join(ACCEPTED[: ACCEPTED.index(options.gate) + 1])
-    case = Case("anchors", "change", f"{change.sentence} Accepted by --gate: {accepted}.", failed=not fine)
+    case = GateCase(
+        "anchors", "change", f"{change.sentence} Accepted by --gate: {accepted}.", failed=not fine
+    )
     return replace(report, notes=[*report.notes, *marks, *alarm], cases=[case])
