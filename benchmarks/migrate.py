@@ -413,12 +413,16 @@ def contradicts(said: MigrationResult, other: MigrationResult) -> bool:
     there, or a dearer one clearly gains more than the verdict allows.
     """
     chosen = said.verdict.option
+    order = said.order()
     bootstrap = Bootstrap(len(other.queries))
     if not said.verdict.is_clear:
         return False
-    for option in set(OPTIONS) - {chosen} - ({"cascade"} if not said.price.saves else set()):
+    for option in set(OPTIONS) - {chosen}:
         gain = bootstrap.difference(*(QueryScores(other.scores[one]) for one in (option, chosen)))
-        if gain.low > (WORTH_A_CHANGE if OPTIONS.index(option) > OPTIONS.index(chosen) else 0):
+        least = 0.0
+        if order.index(option) > order.index(chosen):
+            least = WORTH_A_CHANGE
+        if gain.low > least:
             return True
     return False
 

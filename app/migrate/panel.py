@@ -65,7 +65,7 @@ from relcore.migrate.migration import (
     starting_models,
 )
 from relcore.migrate.migration import TASK as EXAMPLE
-from relcore.migrate.price import Rate
+from relcore.migrate.price import UNKNOWN, Rate
 from relcore.runs.entries import digest_of
 from relcore.spaces.space import GuessedIds, LatentSpace, Match
 from relcore.studies.papers import commit_of
@@ -270,12 +270,17 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     # The number fields stand above the verdict, because its length changes with these numbers.
     n_corpus, rate = _corpus(setup, result)
-    scaled, note = result.scaled(n_corpus)
+    scaled, note = result.scaled(n_corpus, rate)
+    st.session_state[_RATE] = rate
     told = [one for one in result.cautions if LEFT_OUT in one]
-    _headline(result, result.sentence_at(n_corpus), scaled.cost_sentence())
+    here = result.decided(rate)
+    _headline(here, result.sentence_at(n_corpus, rate), scaled.cost_sentence())
     for caution in result.cautions:
         if caution not in told:
             messages.warning(caution)
+    if result.next_note:
+        with st.expander(f"{result.n_pairs:,} pairs are few: rows to embed next"):
+            st.code("\n".join(result.embed_next), language=None)
     _options(scaled, rate, note)
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
@@ -296,9 +301,10 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     with setup.details:
         _cells(scaled.details(), "migrate.details-table")
         caption(
-            f"Adapter: {how}. {result.rewriting_note} {result.weight_note} Intervals: over queries and draws"
-            " of the pairs; for differences, paired. Chance: each query scored with another query's results."
-            " Curves: means of three draws of the pairs."
+            f"Adapter: {how}. {result.rewriting_note} {result.weight_note} Intervals: over queries, for this"
+            " adapter; for differences, paired. Other pairs: how much an adapter from other pairs changes the"
+            " score, 95 %. Chance: each query scored with another query's results. Curves: means of three"
+            " draws of the pairs."
         )
 
 
@@ -360,6 +366,7 @@ def lead(result: MigrationResult) -> tuple[str, str]:
 
 
 TOKENS_PER_WORD = 1.3  # average for English
+_RATE = "relscope.migrate-rate"
 _ROWS = "migrate.rows-{}"  # widget key, with the number of rows loaded here
 
 
@@ -394,6 +401,16 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
                 float(np.mean(words)) * TOKENS_PER_WORD,
                 "Only used with a price. Default, if the texts are loaded: 1.3 tokens per English word.",
             ),
+            "queries": (
+                "Queries in a year",
+                float(UNKNOWN.queries),
+                "Each query is embedded, and a cascade embeds the rows that it finds.",
+            ),
+            "least_money": (
+                "Smallest saving that counts",
+                UNKNOWN.least_money,
+                "In the currency of the price. A simpler option comes first if another one saves less.",
+            ),
         }
         values = {
             name: remembered(
@@ -410,7 +427,12 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
             )
             for name, (label, value, told) in fields.items()
         }
-    return int(n), Rate(**{name: value or 0.0 for name, value in values.items()})
+        currency = remembered(
+            st.text_input, "Currency", UNKNOWN.currency, 8, key=f"migrate.rate-currency-{place}"
+        )
+    known = {name: value or 0.0 for name, value in values.items()}
+    known["queries"] = int(known["queries"])
+    return int(n), Rate(**known, currency=currency)
 
 
 def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
@@ -773,7 +795,9 @@ def _clusters(digest: str, queries: str, _setup: MigrateSetup, _rows: np.ndarray
 
 
 def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
-    option = result.option_at(st.session_state.get(_ROWS.format(result.n_corpus), result.n_corpus))
+    n_corpus = st.session_state.get(_ROWS.format(result.n_corpus), result.n_corpus)
+    scaled, _ = result.scaled(n_corpus, st.session_state.get(_RATE, UNKNOWN))
+    option = scaled.verdict.option
     unneeded = ""
     if option in ("keep", "re-embed"):
         unneeded = f"The recommended “{TITLES.get(option)}” needs no adapter. "

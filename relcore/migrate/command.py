@@ -31,7 +31,7 @@ from relcore.migrate.measurements import (
     with_answers,
 )
 from relcore.migrate.migration import Migration
-from relcore.migrate.price import Rate
+from relcore.migrate.price import UNKNOWN, Rate
 from relcore.spaces.space import match
 
 
@@ -71,7 +71,23 @@ class MigrateOptions:
         0.0, low=0, metavar="SECONDS", help="Seconds to embed one row, for the table of costs."
     )
     price: float = setting(0.0, low=0, help="Price of a million tokens, for the table of costs.")
+    currency: str = setting(UNKNOWN.currency, metavar="NAME", help="Currency of --price and --least-saving.")
     row_tokens: float = setting(0.0, low=0, metavar="N", help="Tokens per row, needed with --price.")
+    year_queries: int = setting(
+        UNKNOWN.queries, low=1, metavar="N", help="Number of queries in a year, for the costs of a year."
+    )
+    least_saving: float = setting(
+        UNKNOWN.least_money,
+        low=0,
+        metavar="SUM",
+        help="With --price: a simpler option comes first if a year of another one saves less than this sum.",
+    )
+    least_rows: int = setting(
+        UNKNOWN.least_rows,
+        low=0,
+        metavar="N",
+        help="Without --price: the same, as a number of rows that need not be embedded.",
+    )
     export: Path = setting(
         None,
         metavar="FOLDER",
@@ -126,6 +142,15 @@ def run_migrate(options: argparse.Namespace) -> Report:
     if not inputs.notes:
         match(*spaces[:2])  # report rows that cannot be paired before a job starts
     result = inputs.result(task)
+    rate = Rate(
+        options.row_seconds,
+        options.price,
+        options.row_tokens,
+        options.currency,
+        options.year_queries,
+        options.least_saving,
+        options.least_rows,
+    )
     if answers:
         result = with_answers(result, spaces[0].ids, answers, task.random_state)
     systems = [one for one in AFTER if one in result.found and len(result.queries) >= 2 * FEWEST_QUERIES]
@@ -133,7 +158,7 @@ def run_migrate(options: argparse.Namespace) -> Report:
     changes = [ThresholdChange(**settings, system=system) for system in systems]
     thresholds = dict(zip(systems, inputs.results(changes), strict=True))
     chart = inputs.chart("migration-options", result, spaces=tuple(inputs.specs), migration=task)
-    report = result.report(Rate(options.row_seconds, options.price, options.row_tokens), **chart)
+    report = result.report(rate, **chart)
     notes = [f"{AFTER[system]}: {one.describe()}" for system, one in thresholds.items()]
     facts: dict[str, Any] = {
         "thresholds": {

@@ -607,11 +607,12 @@ class QueryScores(NamedTuple):
 
 
 class Bootstrap:
-    """Computes means over queries and differences of such means. Their 95 % intervals account for the choice
-    of the queries and for the choice of the pairs that the adapter is fitted on.
+    """Computes means over queries and differences of such means, with 95 % intervals for the choice of the
+    queries. The intervals are for the fitted adapter, which is the one that is exported.
 
-    All means use the same 2,000 resamples of the queries. For the choice of pairs, each resampled mean gets a
-    normal deviation with the covariance of the `splits` deviations in `QueryScores.moved`.
+    All means use the same 2,000 resamples of the queries. If `splits` is given, the intervals also account
+    for the choice of the pairs: each resampled mean gets a normal deviation with the covariance of the
+    `splits` deviations in `QueryScores.moved`.
     """
 
     def __init__(self, n_queries: int, splits: int = 0, draws: int = 2000, random_state: int = 0) -> None:
@@ -621,6 +622,7 @@ class Bootstrap:
         # Student's t and the unbiased variance are used, because resamples of few queries vary too little.
         self._few = float(stdtrit(n - 1, 0.975) / ndtri(0.975) * np.sqrt(n / (n - 1)))
         self._normal = rng.normal(size=(draws, splits)) / np.sqrt(max(splits, 1))
+        self._unseen = rng.normal(size=draws) / n
 
     def mean(self, one: QueryScores, least: float = 0.0) -> Interval:
         """The mean of numbers from `least` to 1, with its 95 % bootstrap interval.
@@ -630,19 +632,44 @@ class Bootstrap:
         """
         n = len(one.queries)
         value = float(one.queries.mean(dtype=np.float64))
-        drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))
-        if np.ndim(one.moved):
-            drawn = drawn + self._normal @ one.moved
-        low, high = value + np.quantile(drawn, [0.025, 0.975])
-        if high - low < 1e-6:  # smaller differences are rounding errors of float32
+        low, high = value + np.quantile(self._deviations(one), [0.025, 0.975])
+        if high - low < NO_WIDTH:
             share = 1 - 0.025 ** (1 / n)
             low = value - share * (value - least)
             high = value + share * (1 - value)
         return Interval(value, float(max(low, least)), float(min(high, 1)))
 
-    def difference(self, now: QueryScores, before: QueryScores) -> Interval:
+    def difference(self, now: QueryScores, before: QueryScores, usual: float = 0.0) -> Interval:
+        """The mean of `now` less that of `before`, with its 95 % interval.
+
+        Where few queries change, others may that are not among them. So the interval is as wide as if a
+        further query changed, in proportion to the share of queries without a change, by as much as others
+        do: the root mean square of the changes, or `usual` if no query changes. Without `usual`, it is that
+        of the difference between the scores of two queries.
+        """
         change = QueryScores(now.queries - before.queries, now.moved - before.moved)
-        return self.mean(change, least=-1.0)
+        is_changed = np.abs(change.queries) > NO_WIDTH
+        if is_changed.any():
+            usual = float(np.sqrt(np.mean(np.square(change.queries[is_changed], dtype=np.float64))))
+        elif not usual:
+            usual = float(np.sqrt(2) * np.std(before.queries))
+        unseen = usual * np.sqrt(1 - is_changed.mean())
+        drawn = self._deviations(change) + self._few * unseen * self._unseen
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        if high - low < NO_WIDTH:
+            return self.mean(change, least=-1.0)
+        value = float(change.queries.mean(dtype=np.float64))
+        return Interval(value, float(max(value + low, -1)), float(min(value + high, 1)))
+
+    def _deviations(self, one: QueryScores) -> np.ndarray:
+        value = one.queries.mean(dtype=np.float64)
+        drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))
+        if np.ndim(one.moved):
+            drawn = drawn + self._normal @ one.moved
+        return drawn
+
+
+NO_WIDTH = 1e-6  # smaller differences are rounding errors of float32
 
 
 # Tasks: judged queries that search the whole corpus, and held-out pairs that search each other.

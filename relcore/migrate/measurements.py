@@ -18,7 +18,7 @@ import pandas as pd
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
-from relcore.base.numbers import and_list, band, counted, percent, short, signed
+from relcore.base.numbers import band, counted, percent, short, signed
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
@@ -28,6 +28,7 @@ from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.migrate.evaluate import (
     MOST_CURVE_ROWS,
+    NO_WIDTH,
     OPTIONS,
     Bootstrap,
     K,
@@ -39,7 +40,15 @@ from relcore.migrate.evaluate import (
     rerank,
     search,
 )
-from relcore.migrate.migration import MOVES, NEIGHBOURS, TITLES, Migration, MigrationResult, Verdict
+from relcore.migrate.migration import (
+    MOVES,
+    NEIGHBOURS,
+    TITLES,
+    WORTH_A_CHANGE,
+    Migration,
+    MigrationResult,
+    Verdict,
+)
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import Interval, mean_difference
 from relcore.spaces.space import LatentSpace
@@ -438,9 +447,9 @@ class CheaperIndexes(Reported):
     n_rows: int
 
     def best(self, option: str = "keep") -> Compressed | None:
-        """The smallest index with which an option is not clearly worse than with full vectors; None if there
-        is none."""
-        kept = [one for one in self.rows if one.option == option and one.change.high >= 0]
+        """The smallest index with which an option loses less than `WORTH_A_CHANGE`, by the 95 % interval;
+        None if the queries exclude this loss for no index."""
+        kept = [one for one in self.rows if one.option == option and -one.change.low < WORTH_A_CHANGE]
         return min(kept, key=lambda one: one.row_bytes, default=None)
 
     @property
@@ -453,18 +462,31 @@ class CheaperIndexes(Reported):
         )
 
     def describe(self) -> str:
-        forms: dict[str, list[str]] = {}
-        for best in filter(None, map(self.best, dict.fromkeys(one.option for one in self.rows))):
-            forms.setdefault(FORM_TITLES[best.form], []).append(TITLES[best.option])
-        told = "; ".join(f"{form}, for {and_list(options)}" for form, options in forms.items())
-        return f"Smallest index that is not clearly worse than full vectors: {told or 'none'}."
+        options = list(dict.fromkeys(one.option for one in self.rows))
+        told = [f"“{TITLES[option]}” {self._finding(option)}" for option in options]
+        n_queries = counted(self.n_queries, "query", "queries")
+        return (
+            f"The smallest index with a loss below {short(WORTH_A_CHANGE, 2)} (95 %, {n_queries}):"
+            f" {'; '.join(told)}."
+        )
+
+    def _finding(self, option: str) -> str:
+        best = self.best(option)
+        if best:
+            return f"{FORM_TITLES[best.form]}, at most {short(max(0.0, -best.change.low))}"
+        least = max((one for one in self.rows if one.option == option), key=lambda one: one.change.low)
+        return (
+            f"none, because these queries exclude only a loss above {short(-least.change.low)}"
+            f" ({FORM_TITLES[least.form]})"
+        )
 
     def report(self) -> Report:
         rows = [
             (one.option, one.form, one.row_bytes, one.score, *vars(one.change).values()) for one in self.rows
         ]
         frame = pd.DataFrame(rows, columns=["option", "index", "bytes", "score", "change", "low", "high"])
-        shown = [["option", "index", "bytes of a row", self.metric, "vs full vectors"]]
+        column = f"{self.metric} of the index"
+        shown = [["option", "index", "bytes of a row", column, "vs full vectors"]]
         for option, form, size, score, change, *ends in rows:
             cells = TITLES[option], FORM_TITLES[form], f"{size:,.0f}", short(score)
             shown.append([*cells, f"{signed(change)} ({band(*ends)})"])
@@ -472,13 +494,25 @@ class CheaperIndexes(Reported):
             f"{counted(self.n_queries, 'query', 'queries')}, {self.n_rows:,} rows. Binary: signs of centred"
             f" rows, searched by a query's full vector; the first {RESCORED} are ranked again by full"
             " vectors, which stay on disk. A cascade ranks by full vectors. Intervals: over queries, paired."
+            " If no query changes, the interval assumes changes as large as those by the other indexes. All"
+            " queries use one adapter and one weight, so these scores are not cross-validated as those of the"
+            " options are."
         )
         tables = [Table("compressed", frame, shown, "A cheaper index", caption)]
         return Report(self.describe(), tables, {}, self.cautions)
 
 
+def usual_change(changes: Sequence[np.ndarray]) -> float:
+    """The root mean square of the changes of scores (q,) that are not 0; 0 if there are none."""
+    flat = np.concatenate(changes)
+    some = flat[np.abs(flat) > NO_WIDTH]
+    if not len(some):
+        return 0.0
+    return float(np.sqrt(np.mean(np.square(some))))
+
+
 @dataclass(frozen=True, kw_only=True)
-class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title="A cheaper index"):
+class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=2, title="A cheaper index"):
     """The task that scores each option of a migration with each kind of compressed index.
 
     `adapter` and `weight` are those that the migration chose. At most 500 queries and 20,000 rows are used.
@@ -504,21 +538,27 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title=
         full = {name: trial.score(rows, k) for name, rows in trial.lists(sides, self.weight, k).items()}
         if not trial.is_judged:
             full.pop("re-embed", None)  # without judgements, what it finds is relevant by definition
-        bootstrap = Bootstrap(len(trial.old_queries))
-        found = []
+        scores: dict[tuple[str, str], np.ndarray] = {}
+        sizes: dict[tuple[str, str], float] = {}
         for number, (form, encode) in enumerate(FORMS.items()):
             report(number, len(FORMS), FORM_TITLES[form])
             made = {id(corpus): encode(corpus) for _, corpus in sides if corpus is not None}
             codes = [made.get(id(corpus)) for _, corpus in sides]
             old, bridged, new = (0.0 if one is None else one.n_bytes for one in codes)
             both = old + (bridged if sides.bridged[1] is not sides.old[1] else 0.0)
-            sizes = {"keep": old, "bridge": bridged, "twice": both, "cascade": both, "re-embed": new}
+            n_bytes = {"keep": old, "bridge": bridged, "twice": both, "cascade": both, "re-embed": new}
             lists = compressed_lists(trial, sides, codes, form, self.weight, k)
-            for option, before in full.items():
-                scores = trial.score(lists[option], k)
-                change = bootstrap.difference(QueryScores(scores), QueryScores(before))
-                found.append(Compressed(option, form, float(scores.mean()), change, sizes[option]))
-        found.sort(key=lambda one: list(full).index(one.option))
+            for option in full:
+                scores[option, form] = trial.score(lists[option], k)
+                sizes[option, form] = n_bytes[option]
+        found = []
+        bootstrap = Bootstrap(len(trial.old_queries))
+        for option, before in full.items():
+            usual = usual_change([scores[option, form] - before for form in FORMS])
+            for form in FORMS:
+                now = scores[option, form]
+                change = bootstrap.difference(QueryScores(now), QueryScores(before), usual)
+                found.append(Compressed(option, form, float(now.mean()), change, sizes[option, form]))
         if trial.is_judged:
             metric = f"nDCG@{k}"
         else:

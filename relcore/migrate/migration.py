@@ -3,7 +3,6 @@ and recommend one."""
 
 from __future__ import annotations
 
-import sys
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, FORMER_CHOICES, STRATEGIES
 from relcore.base.numbers import and_list, band, counted, percent, short, signed
 from relcore.base.report import RECOMMENDED, Report, Reported, Table
@@ -25,7 +25,9 @@ from relcore.encoders.sentences import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.files.formats import readable
 from relcore.migrate.adapters import Adapter, CardScore, card_of, export
+from relcore.migrate.evaluate import FEWEST as FEWEST_PAIRS
 from relcore.migrate.evaluate import (
+    MOST_CHOICE_ROWS,
     MOST_CURVE_ROWS,
     MOST_FITTED,
     MOST_QUERIES,
@@ -54,12 +56,12 @@ from relcore.migrate.evaluate import (
     sample_rows,
     search,
 )
-from relcore.migrate.price import DEPTHS, UNKNOWN, Cost, Price, Rate, price_of
+from relcore.migrate.price import DEPTHS, UNKNOWN, Cost, Price, Rate, in_order_of_cost, price_of
 from relcore.runs.entries import BundledResults
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import Interval, lowest_groups
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, match
-from relcore.spaces.split import TEST_FRACTION
+from relcore.spaces.split import TEST_FRACTION, row_keys
 
 TITLES = {
     "keep": "keep",
@@ -88,37 +90,37 @@ class Verdict:
 LEFT_OUT = "left out"  # words of a caution that is not highlighted
 _SAID = ("no", "yes")
 WORTH_A_CHANGE = 0.01  # minimum gain of nDCG that is worth a more expensive option
-_QUERIES = 100  # number of queries; a cascade that may embed all rows for fewer saves nothing
 
 
-def saves_nothing(n_candidates: int, n_corpus: int) -> bool:
-    """Whether `_QUERIES` queries can make a cascade embed the whole corpus."""
-    return n_candidates * _QUERIES >= n_corpus
-
-
-def _can_embed_all(n_candidates: int, n_corpus: int) -> str:
-    n_queries = counted(-(-n_corpus // n_candidates), "query", "queries")
-    return f"{n_queries} can embed all {n_corpus:,} rows"
-
-
-def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, tuple[str, ...]]:
+def decide(
+    scores: Mapping[str, QueryScores], bootstrap: Bootstrap, order: Sequence[str] = OPTIONS
+) -> tuple[str, tuple[str, ...]]:
     """Choose an option, and name the options that are too close to call. A more expensive option is chosen
-    only if it is clearly better. Another option is too close to call if the 95 % interval of its gain over
-    the chosen one contains 0; if it is more expensive, the interval must also reach `WORTH_A_CHANGE`.
+    only if it is clearly better, and a cheaper change of the index replaces it if that loses less than
+    `WORTH_A_CHANGE`, and not clearly. Another option is too close to call if the 95 % interval of its gain
+    over the chosen one contains 0; if it is more expensive, the interval must also reach `WORTH_A_CHANGE`.
 
-    `scores` has the score of each query (q,), by option. Options with equal scores are not compared.
+    `scores` has the score of each query (q,), by option. Options with equal scores are not compared. `order`
+    has the options by their cost, the cheapest first; see `price.in_order_of_cost`.
     """
-    chosen = OPTIONS[0]
-    for dearer in OPTIONS[1:]:
+    chosen = order[0]
+    for dearer in order[1:]:
         if dearer in scores and bootstrap.difference(scores[dearer], scores[chosen]).low > 0:
             chosen = dearer
+    for cheaper in order[1 : order.index(chosen)]:
+        if cheaper in scores:
+            gain = bootstrap.difference(scores[cheaper], scores[chosen])
+            if gain.value > -WORTH_A_CHANGE and gain.high >= 0:
+                chosen = cheaper
+                break
     found = scores[chosen].queries
     close = []
     for name, one in scores.items():
         if not np.array_equal(one.queries, found):
             gain = bootstrap.difference(one, scores[chosen])
-            dearer = OPTIONS.index(name) > OPTIONS.index(chosen)
-            close += [name] * (not gain.is_clear and not (dearer and gain.high < WORTH_A_CHANGE))
+            is_dearer = order.index(name) > order.index(chosen)
+            if not gain.is_clear and not (is_dearer and gain.high < WORTH_A_CHANGE):
+                close.append(name)
     return chosen, tuple(close)
 
 
@@ -132,14 +134,17 @@ def verdict_of(
     weight: float,
     n_candidates: int = N_CANDIDATES,
     price: Price | None = None,
-    n_corpus: int = sys.maxsize,
+    order: Sequence[str] = OPTIONS,
+    small_saving: str = "",
 ) -> Verdict:
     """Turn the choice of `decide` into a recommendation with sentences. `on` describes the data. Without
-    judgements or labels, no option is recommended. A cascade is not recommended if a log of queries (`price`)
-    shows that it saves too little or, without a log, if it `saves_nothing`.
+    judgements or labels, no option is recommended. If a cascade saves too little to come before re-embedding
+    in the `order` of costs, `small_saving` says so.
     """
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
-    cost = f"; {price.describe()}" if price else ""
+    cost = ""
+    if price:
+        cost = f"; {price.describe()}"
     if relevance == NEIGHBOURS:
         finds = [f"{_FINDS[name]} {mean}" for name, mean in means.items() if name in _FINDS]
         told = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}{cost}; {on}."
@@ -148,11 +153,7 @@ def verdict_of(
             why = FINDS_THE_SAME
         head, _, rest = why.partition(": ")
         return Verdict("", False, f"{why} {told}", f"{head}. {rest[:1].upper()}{rest[1:]}")
-    small = not price and saves_nothing(n_candidates, n_corpus)
-    is_dear = small or (price is not None and not price.saves)
-    option, close = decide(
-        {name: one for name, one in scores.items() if name != "cascade" or not is_dear}, bootstrap
-    )
+    option, close = decide(scores, bootstrap, order)
     keep = scores["keep"]
     n_queries = counted(len(scores["keep"].queries), "query", "queries")
     gains = {name: bootstrap.difference(one, keep) for name, one in scores.items() if name != "keep"}
@@ -189,12 +190,13 @@ def verdict_of(
     ]
     if option == "cascade" and not price:
         cost = f"; a cascade embeds at most {n_candidates:,} rows per query"
-    if small and "cascade" in scores:
-        cost += f"; a cascade saves nothing: {_can_embed_all(n_candidates, n_corpus)}"
+    if small_saving and "cascade" in scores:
+        cost += f"; {small_saving}"
     if price:
-        asked = counted(price.n_queries, "query", "queries")
-        share = f"{percent(price.share)} of the rows{', which saves too little' * (not price.saves)}"
-        lines.append(f"For {asked} a cascade embeds {share}")
+        log = counted(price.n_queries, "query", "queries")
+        lines.append(f"For {log} a cascade embeds {percent(price.share)} of the rows")
+        if small_saving:
+            lines.append(small_saving[:1].upper() + small_saving[1:])
     return Verdict(
         option,
         not close,
@@ -246,10 +248,11 @@ def _change(gain: Interval | None) -> str:
 class OptionScore:
     """The mean score of an option over all queries, its 95 % interval, and its chance level.
 
-    Intervals account for the choice of queries and of pairs. The chance level is the score if each query gets
-    the results of another query. `to_keep` is the score minus the score of the option "keep", and
-    `to_reembed` the score minus that of "re-embed". Each is None if this is that option itself, and if that
-    option is not measured.
+    Intervals account for the choice of queries; the adapter is the one that is exported. `by_pairs` says how
+    much the score may change with another draw of the pairs: half of a 95 % interval. The chance level is the
+    score if each query gets the results of another query. `to_keep` is the score minus the score of the
+    option "keep", and `to_reembed` the score minus that of "re-embed". Each is None if this is that option
+    itself, and if that option is not measured.
     """
 
     option: str
@@ -259,6 +262,7 @@ class OptionScore:
     chance: float
     to_keep: Interval | None = None
     to_reembed: Interval | None = None
+    by_pairs: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,6 +303,8 @@ class MigrationResult(Reported):
         Number of rows of the old space.
     widths : tuple of int
         Widths of the old model, of the new model, and of the space that bridged queries search.
+    embed_next : tuple of str
+        If there are fewer than 300 pairs, ids of rows that should be embedded by the new model next.
     """
 
     verdict: Verdict
@@ -323,6 +329,7 @@ class MigrationResult(Reported):
     price: Price | None = None
     n_corpus: int = 0
     widths: tuple[int, int, int] = (0, 0, 0)
+    embed_next: tuple[str, ...] = ()
 
     def fitted(self, new: np.ndarray, old: np.ndarray) -> Adapter:
         return ADAPTERS[self.adapter].load()().fit(unit_rows(new), unit_rows(old))
@@ -336,7 +343,7 @@ class MigrationResult(Reported):
     def option(self, name: str) -> OptionScore | None:
         return next((score for score in self.options if score.option == name), None)
 
-    def table(self) -> pd.DataFrame:
+    def table(self, rate: Rate = UNKNOWN) -> pd.DataFrame:
         """A table with one row per option: score, interval, chance level, differences from keep and re-embed,
         weight, and cost.
         """
@@ -357,14 +364,17 @@ class MigrationResult(Reported):
                 "queries": len(self.queries),
                 "rows": self.n_rows,
             }
-            rows.append(row | asdict(self.cost_of(one.option)))
+            cost = self.cost_of(one.option)
+            rows.append(row | asdict(cost) | {"rows_of_year": cost.rows_of_year(rate.queries, self.n_corpus)})
         return pd.DataFrame(rows)
 
     def cost_of(self, option: str) -> Cost:
-        """The cost of an option. It includes embedding the pairs that the adapter is fitted on."""
+        """The cost of an option. It includes embedding the pairs that the adapter is fitted on. A row that is
+        both a pair and a candidate is embedded once.
+        """
         old, new, searched = (4 * width * self.n_corpus for width in self.widths)
         mapped = searched if self.rewrites_corpus else 0
-        pairs = self.n_pairs
+        pairs = min(self.n_pairs, self.n_corpus)
         bridged = mapped or old  # bytes of the index that bridged queries search
         lists = self.candidate_lists
         if option == "cascade":
@@ -372,11 +382,13 @@ class MigrationResult(Reported):
             if self.price:
                 cached = self.price.need.rows
             index = {"old": old, "bridged": bridged}.get(lists, old + mapped) + 4 * self.widths[1] * cached
+            now = cached
+            if lists != "old":
+                now = self.price.embedded if self.price else pairs
             if self.price:
                 each = self.price.next_query
             else:
-                each = float(self.n_candidates)
-            now = cached + pairs * (lists != "old")
+                each = float(min(self.n_candidates, max(0, self.n_corpus - now)))
             both = 2 - (lists == "bridged")
             is_rewritten = self.rewrites_corpus and lists != "old"
             return Cost(now, each, both, 1 + (lists == "both"), index, is_rewritten)
@@ -392,49 +404,99 @@ class MigrationResult(Reported):
         """The options that tables show: all with a score, and "re-embed", whose cost is always known."""
         return tuple(one for one in OPTIONS if self.option(one) or (one == "re-embed" and self.n_corpus))
 
+    def order(self, rate: Rate = UNKNOWN) -> tuple[str, ...]:
+        """The options by their cost, the cheapest first; see `in_order_of_cost`."""
+        costs = {option: self.cost_of(option) for option in OPTIONS}
+        return in_order_of_cost(costs, rate, self.n_corpus)
+
+    def decided(self, rate: Rate = UNKNOWN) -> Self:
+        """The same result with the recommendation that follows from the costs at this `rate`. A verdict from
+        blind judgements is kept."""
+        if not (self.verdict.headline or self.verdict == UNDECIDED):
+            return self
+        samples = {name: QueryScores(one.astype(np.float64)) for name, one in self.scores.items()}
+        order = self.order(rate)
+        small_saving = ""
+        if order.index("cascade") > order.index("re-embed"):
+            small_saving = (
+                f"in a year of {rate.queries:,} queries, a cascade saves less than {rate.least} compared with"
+                " re-embedding, which is simpler"
+            )
+        verdict = verdict_of(
+            samples,
+            Bootstrap(len(self.queries)),
+            k=self.k,
+            on=(
+                f"{counted(len(self.queries), 'query', 'queries')}, {self.n_rows:,} rows,"
+                f" {self.n_pairs:,} pairs, {ADAPTERS[self.adapter].title}"
+            ),
+            relevance=self.relevance,
+            weight=self.weight,
+            n_candidates=self.n_candidates,
+            price=self.price,
+            order=order,
+            small_saving=small_saving,
+        )
+        return replace(self, verdict=verdict)
+
     def overview(self, rate: Rate = UNKNOWN) -> list[list[str]]:
         """The cells of a table with the score, the gain and the cost of each option. The first row is the
-        table's head. If the `rate` has a time or a price, the cost of embedding is included.
+        table's head. If the `rate` has a time or a price, the cost of a year includes it.
         """
-        priced = bool(rate.of(1))
-        head = ["option", self.metric, "95 %", "vs keep", "rows to embed", *[rate.title] * priced]
-        cells = [[*head, "models per query"]]
+        year = f"in a year of {rate.queries:,} queries"
+        cells = [["option", self.metric, "95 %", "vs keep", "rows to embed", year, "models per query"]]
         for option in self.shown:
             score = self.option(option)
-            mark = RECOMMENDED * (option == self.verdict.option)
+            mark = ""
+            if option == self.verdict.option:
+                mark = RECOMMENDED
+            scored = ["–", "–"]
             if score:
                 scored = [short(score.value), band(score.low, score.high)]
-            else:
-                scored = ["–", "–"]
-            costs = [*self._embedding(option, rate)[: 1 + priced], f"{self.cost_of(option).models_per_query}"]
-            cells.append([mark + TITLES[option], *scored, _change(score and score.to_keep), *costs])
+            costs = [self._rows_to_embed(option), self._year(option, rate)]
+            models = f"{self.cost_of(option).models_per_query}"
+            cells.append([mark + TITLES[option], *scored, _change(score and score.to_keep), *costs, models])
         return cells
 
     def details(self) -> list[list[str]]:
-        """The cells of a second table: for each option its chance level, the number of searches per query,
-        and the size of its index. The first row is the table's head.
+        """The cells of a second table: for each option its chance level, its change with other pairs, the
+        number of searches per query, and the size of its index. The first row is the table's head.
         """
-        cells = [["option", "chance", "vs re-embed", "searches per query", "index", "corpus rewritten"]]
+        head = ["option", "chance", "vs re-embed", "other pairs", "searches per query", "index"]
+        cells = [[*head, "corpus rewritten"]]
         for option in self.shown:
             score = self.option(option)
             cost = self.cost_of(option)
-            scored = [short(score.chance) if score else "–", _change(score and score.to_reembed)]
+            scored = ["–", "–", "–"]
+            if score:
+                moved = f"± {short(score.by_pairs)}" if score.by_pairs else "–"
+                scored = [short(score.chance), _change(score.to_reembed), moved]
             index = f"{cost.searches_per_query}", readable(cost.index_bytes), _SAID[cost.rewrites]
             cells.append([TITLES[option], *scored, *index])
         return cells
 
-    def _embedding(self, option: str, rate: Rate) -> list[str]:
+    def _rows_to_embed(self, option: str) -> str:
         cost = self.cost_of(option)
-        unknown = option == "cascade" and not self.price
-        rows = f"{'all ' * (option == 're-embed')}{cost.rows_now:,}"
-        costs = rate.of(cost.rows_now)
-        up_to = "up to " * unknown
-        if option == "cascade":
-            rows += f", then {up_to}{cost.rows_per_query:,.0f} per query"
-        if unknown and costs:
-            others = (self.n_corpus or sys.maxsize) - cost.rows_now
-            costs += f", then {up_to}{rate.of(min(1000 * cost.rows_per_query, others))} for 1,000 queries"
-        return [rows, costs]
+        if option == "re-embed":
+            return f"all {cost.rows_now:,}"
+        told = f"{cost.rows_now:,}"
+        if round(cost.rows_per_query):
+            up_to = ""
+            if not self.price:
+                up_to = "up to "
+            told += f", then {up_to}{cost.rows_per_query:,.0f} per query"
+        return told
+
+    def _year(self, option: str, rate: Rate) -> str:
+        cost = self.cost_of(option)
+        rows = cost.rows_of_year(rate.queries, self.n_corpus)
+        up_to = ""
+        if cost.rows_per_query:
+            up_to = "up to "
+        told = f"{up_to}{counted(rows, 'row')}"
+        if rate.is_known:
+            told += f" · {rate.of(rows, rate.queries * cost.models_per_query)}"
+        return told
 
     def cost_sentence(self) -> str:
         """A sentence that tells the number of rows that the recommended option embeds, and the smallest
@@ -449,7 +511,7 @@ class MigrationResult(Reported):
             if (point.adapter, point.option) == (self.adapter, option)
             and point.value >= self.option(option).value - WORTH_A_CHANGE
         ]
-        told = self._embedding(option, UNKNOWN)[0]
+        told = self._rows_to_embed(option)
         if option == "cascade":
             return f"Rows to embed: {told}, instead of all {self.n_corpus:,}."
         if least and least[0].n_pairs < self.n_pairs:
@@ -471,17 +533,21 @@ class MigrationResult(Reported):
         }
         return {name: told[name] for name in self.shown}
 
-    @property
-    def cost_note(self) -> str:
-        told = "▸ is recommended. " * bool(self.verdict.option)
+    def cost_note(self, rate: Rate = UNKNOWN) -> str:
+        told = ""
+        if self.verdict.option:
+            told = "▸ is recommended. "
+        told += "Rows include the pairs that the adapter learns from. "
         if self.price:
-            return f"{told}Cascade: rows for the whole log of queries, and rows that one more query adds."
-        if self.option("cascade") and saves_nothing(self.n_candidates, self.n_corpus):
-            few = _can_embed_all(self.n_candidates, self.n_corpus)
-            return f"{told}A cascade saves nothing here: {few}."
-        return f"{told}With a log of queries, embedded by both models, a cascade's rows are counted."
+            told += "Cascade: rows for the whole log of queries, and rows that one more query adds."
+        else:
+            told += "With a log of queries, embedded by both models, a cascade's rows are counted."
+        return (
+            f"{told} An option that saves less than {rate.least} in a year comes after a simpler one, and an"
+            " option is recommended only if it is clearly better than those before it."
+        )
 
-    def scaled(self, n_corpus: int) -> tuple[Self, str]:
+    def scaled(self, n_corpus: int, rate: Rate = UNKNOWN) -> tuple[Self, str]:
         """Adapt the result to a corpus of another size: a copy with the costs and the recommended option for
         that size, and a note.
 
@@ -489,48 +555,21 @@ class MigrationResult(Reported):
         only an upper limit of the cost of a cascade is known: the number of candidates of each query.
         """
         if n_corpus == self.n_corpus:
-            return self, self.cost_note
-        scaled = replace(self, n_corpus=n_corpus, price=None)
-        if (option := self.option_at(n_corpus)) != self.verdict.option:
-            scaled = replace(scaled, verdict=replace(self.verdict, option=option))
-        note = f"▸ is recommended for {n_corpus:,} rows. " * bool(option)
-        return scaled, f"{note}The scores are of the {self.n_corpus:,} rows here."
+            scaled = self.decided(rate)
+            return scaled, scaled.cost_note(rate)
+        scaled = replace(self, n_corpus=n_corpus, price=None).decided(rate)
+        note = f"The scores are of the {self.n_corpus:,} rows here. {scaled.cost_note(rate)}"
+        return scaled, note.replace("is recommended.", f"is recommended for {n_corpus:,} rows.")
 
-    def option_at(self, n_corpus: int) -> str:
-        """The recommended option for a corpus of this size, if the measured scores hold there; "" if they do
-        not decide.
-
-        The size matters only for a cascade, which saves more the larger the corpus is. In a larger corpus, it
-        is recommended if it is clearly better than keeping the old model, and re-embedding is not clearly
-        better than the cascade.
-        """
-        cascade = self.option("cascade")
-        chosen = self.verdict.option
-        if cascade is None or not chosen or n_corpus == self.n_corpus:
-            return chosen
-        if chosen == "cascade":
-            if saves_nothing(self.n_candidates, n_corpus):
-                return ""
-            return chosen
-        if chosen not in ("keep", "re-embed") or saves_nothing(self.n_candidates, n_corpus):
-            return chosen
-        beats = cascade.to_keep and cascade.to_keep.low > 0
-        is_beaten = cascade.to_reembed and cascade.to_reembed.high < 0
-        if beats and not is_beaten:
-            return "cascade"
-        return chosen
-
-    def sentence_at(self, n_corpus: int) -> str:
+    def sentence_at(self, n_corpus: int, rate: Rate = UNKNOWN) -> str:
         """The recommendation for a corpus of another size, in a few sentences; "" for the same size, and
         without a cascade.
         """
-        option = self.option_at(n_corpus)
         cascade = self.option("cascade")
         if n_corpus == self.n_corpus or cascade is None or not self.verdict.option:
             return ""
-        if not option:
-            few = _can_embed_all(self.n_candidates, n_corpus)
-            return f"For {n_corpus:,} rows: a cascade saves nothing; {few}. Choose the best other option."
+        scaled, _ = self.scaled(n_corpus, rate)
+        option = scaled.verdict.option
         told = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}."
         if option != "cascade":
             return told
@@ -539,9 +578,8 @@ class MigrationResult(Reported):
                 f" Its {self.metric} here is {short(cascade.value)}, {signed(gain.value)} against"
                 f" re-embedding (95 %: {band(gain.low, gain.high)})."
             )
-        scaled = replace(self, n_corpus=n_corpus, price=None)
-        n = max(0, n_corpus // 2 - scaled.cost_of("cascade").rows_now) // self.n_candidates
-        told += f" About {float(f'{n:.1e}'):,.0f} queries embed at most half of the rows."
+        rows = scaled.cost_of("cascade").rows_of_year(rate.queries, n_corpus)
+        told += f" A year of {rate.queries:,} queries embeds at most {rows:,} rows."
         if n_corpus > self.n_corpus:
             told += f" Among more rows, {self.n_candidates:,} candidates may miss more of the relevant ones."
         return told
@@ -566,6 +604,9 @@ class MigrationResult(Reported):
         return "The weight of the bridged search (the old one has 1) is tuned on the other queries."
 
     def report(self, rate: Rate = UNKNOWN, **figures: Any) -> Report:
+        return self.decided(rate)._report(rate, figures)
+
+    def _report(self, rate: Rate, figures: Mapping[str, Any]) -> Report:
         verdict = self.verdict
         facts = {
             "verdict": {"option": verdict.option, "clear": verdict.is_clear, "sentence": verdict.sentence},
@@ -579,6 +620,8 @@ class MigrationResult(Reported):
             "price": asdict(self.price) if self.price else None,
             "curve": [asdict(point) for point in self.curve],
             "cautions": list(self.cautions),
+            "rate": rate._asdict(),
+            "embed_next": list(self.embed_next),
         }
         queries = counted(len(self.queries), "query", "queries")
         caption = (
@@ -586,8 +629,8 @@ class MigrationResult(Reported):
             f" {self.rewriting_note}"
         )
         explained = (f"{TITLES[name].capitalize()}: {how}." for name, how in self.explained.items())
-        told = " ".join([*explained, self.cost_note])
-        tables = [Table("rows", self.table(), self.overview(rate), caption=told)]
+        told = " ".join([*explained, self.cost_note(rate)])
+        tables = [Table("rows", self.table(rate), self.overview(rate), caption=told)]
         if self.price:
             title = f"Cascade, {counted(self.price.n_queries, 'query', 'queries')}"
             tables.append(Table(shown=self.price.cells(), title=title))
@@ -602,8 +645,10 @@ class MigrationResult(Reported):
                 ]
                 for one in self.candidates
             )
-            head = ["adapter, as a bridge", self.metric, "95 %", "corpus rewritten"]
-            tables.append(Table(shown=[head, *cells]))
+            head = ["adapter", f"{self.metric} in the choice", "95 %", "corpus rewritten"]
+            tables.append(
+                Table(shown=[head, *cells], title="Choice of the adapter", caption=self.choice_note)
+            )
         if self.curve:
             cells = (
                 [
@@ -613,7 +658,26 @@ class MigrationResult(Reported):
                 for one in self.curve
             )
             tables.append(Table(shown=[["pairs", "adapter", "option", self.metric, "95 %"], *cells]))
-        return Report(verdict.sentence, tables, facts, self.cautions, figures)
+        notes = [*self.cautions, *filter(None, [self.next_note])]
+        return Report(verdict.sentence, tables, facts, notes, figures)
+
+    @property
+    def choice_note(self) -> str:
+        n = min(self.n_rows, MOST_CHOICE_ROWS)
+        told = f"Each adapter as a bridge, among {n:,} rows"
+        if n < self.n_rows:
+            told += f" of {self.n_rows:,}, so that scores are higher than those of the options"
+        return f"{told}. The options have cross-validated scores: no query chooses its own adapter."
+
+    @property
+    def next_note(self) -> str:
+        """Which rows the new model should embed next; "" if there are enough pairs."""
+        if not self.embed_next:
+            return ""
+        return (
+            f"{self.n_pairs:,} pairs are few. Embed these {counted(len(self.embed_next), 'row')} by the new"
+            f" model next: {', '.join(self.embed_next)}."
+        )
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
         """A table of the queries, sorted so that those for which `option` scores worst compared with `to`
@@ -625,6 +689,8 @@ class MigrationResult(Reported):
         return pd.DataFrame(columns).sort_values("change", kind="stable").reset_index(drop=True)
 
 
+UNDECIDED = Verdict("", False, "")  # the verdict before `MigrationResult.decided`
+ENOUGH_PAIRS = 300
 AUTO = "auto"
 NEIGHBOURS = "neighbours"
 CHOSEN = ChainMap(ADAPTERS, {AUTO: "Automatic, by cross-validation"})
@@ -662,6 +728,29 @@ class MigrationData:
     cautions: tuple[str, ...]
     n_corpus: int
     log: tuple[np.ndarray, ...] | None
+    embed_next: tuple[str, ...] = ()
+
+
+def ids_to_embed(old: LatentSpace, new: LatentSpace, n: int, random_state: int = 0) -> tuple[str, ...]:
+    """The ids of n rows of the old space, drawn at random, that have no vector of the new model yet; of all
+    such rows if there are fewer."""
+    missing = old.ids[new.index.get_indexer(old.index) < 0]
+    order = np.argsort(row_keys(missing, "pairs", random_state), kind="stable")
+    return tuple(map(str, missing[order[: max(0, n)]]))
+
+
+def _need_pairs(old: LatentSpace, new: LatentSpace, m: int, least: int, random_state: int) -> None:
+    """Raise a SpaceError, with the ids to embed next, if there are fewer than `least` of m pairs."""
+    if m >= least:
+        return
+    ids = ids_to_embed(old, new, least - m, random_state)
+    remedy = f"embed these by the new model next: {', '.join(ids)}"
+    if m + len(ids) < least:
+        remedy = f"add rows: the old space has {counted(len(old), 'row')}"
+    raise SpaceError(
+        f"pairs: expected {least} rows or more that both models have embedded, got {m} in {old.name!r} and"
+        f" {new.name!r}; {remedy}"
+    )
 
 
 def _log_of(spaces: Sequence[LatentSpace], random_state: int) -> tuple[np.ndarray, ...]:
@@ -673,18 +762,19 @@ def _log_of(spaces: Sequence[LatentSpace], random_state: int) -> tuple[np.ndarra
     return old, new, unit_rows(spaces[0].vectors)
 
 
-def _price(log: tuple[np.ndarray, ...], adapter: Adapter, candidates: Candidates) -> Price:
+def _price(log: tuple[np.ndarray, ...], adapter: Adapter, candidates: Candidates, pairs: np.ndarray) -> Price:
     old, new, corpus = log
     depth = min(len(corpus), max(*DEPTHS, candidates.n))
     mapped = corpus
     if adapter.rewrites_corpus:
         mapped = adapter.corpus(corpus)
     lists = search(old, corpus, depth), search(adapter.transform(new), mapped, depth)
-    return price_of(*lists, len(corpus), candidates._replace(n=min(candidates.n, len(corpus))))
+    candidates = candidates._replace(n=min(candidates.n, len(corpus)))
+    return price_of(*lists, len(corpus), candidates, pairs)
 
 
 @dataclass(frozen=True)
-class Migration(Task[MigrationResult], kind="migration", version=7, title="Migration to a new model"):
+class Migration(Task[MigrationResult], kind="migration", version=8, title="Migration to a new model"):
     """The task that decides what to do about a new embedding model, by measurements on judged queries or
     labels. Without these, it measures how many of the new model's results are found with the old vectors.
 
@@ -793,11 +883,11 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         # cascade over all rows finds the same rows.
         own = {"re-embed", *["cascade"] * (self.n_candidates >= len(trial.rows))}
         samples = {
-            option: QueryScores(trial.score(lists, self.k), moved.get(option, 0.0))
+            option: QueryScores(trial.score(lists, self.k))
             for option, lists in found.items()
             if trial.is_judged or option not in own
         }
-        bootstrap = Bootstrap(len(ground.queries), PARTS)
+        bootstrap = Bootstrap(len(ground.queries))
         options = []
         for option, sample in samples.items():
             gains = [
@@ -806,7 +896,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
             ]
             mean = bootstrap.mean(sample)
             chance = trial.chance(found[option], self.k, state)
-            options.append(OptionScore(option, mean.value, mean.low, mean.high, chance, *gains))
+            by_pairs = 1.96 * float(np.sqrt(np.mean(np.square(moved.get(option, 0.0)))))
+            options.append(OptionScore(option, mean.value, mean.low, mean.high, chance, *gains, by_pairs))
         curve = curve_of(
             trial,
             pairs,
@@ -821,25 +912,12 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         m = len(pairs.ids)
         ends = [one for one in options if one.option in moved and curve]
         curve += tuple(CurvePoint(m, name, one.option, one.value, one.low, one.high, 1) for one in ends)
-        counts = f"{counted(len(ground.queries), 'query', 'queries')}, {len(trial.rows):,} rows, {m:,} pairs"
-        on = f"{counts}, {ADAPTERS[name].title}"
         price = None
         if ground.log:
-            price = _price(ground.log, fits[name], trial.candidates)
-        verdict = verdict_of(
-            samples,
-            bootstrap,
-            k=self.k,
-            on=on,
-            relevance=ground.relevance,
-            weight=weight,
-            n_candidates=self.n_candidates,
-            price=price,
-            n_corpus=ground.n_corpus,
-        )
+            price = _price(ground.log, fits[name], trial.candidates, ground.rows)
         query, row = trial.relevance.nonzero()
-        return MigrationResult(
-            verdict,
+        result = MigrationResult(
+            UNDECIDED,
             tuple(options),
             adapter=name,
             weight=weight,
@@ -861,7 +939,9 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
             price=price,
             n_corpus=ground.n_corpus,
             widths=(pairs.old.shape[1], pairs.new.shape[1], fits[name].corpus(pairs.old[:1]).shape[1]),
+            embed_next=ground.embed_next,
         )
+        return result.decided()
 
     def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> MigrationData:
         """Split the spaces into pairs to fit an adapter on, and a retrieval task to score it with. Raises the
@@ -872,6 +952,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         state = self.random_state
         new_rows = paired.target.vectors
         old_rows = paired.source.vectors
+        least = FEWEST_PAIRS * (1 if self.judgements else 2)
+        _need_pairs(old, new, len(paired), least, state)
         if not checked:
             check_pairs(new_rows, old_rows, state, (old.name, new.name)).need()
         parts = parts_of(paired, self.n_pairs, self.strategy, bool(self.judgements), state)
@@ -884,7 +966,10 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         pairs = Pairs(unit_rows(new_rows), unit_rows(old_rows), paired.ids).take(parts.fitted)
         rows = old.index.get_indexer(pairs.ids)
         ranks = Candidates(self.candidates, self.n_candidates)
-        more = len(old), _log_of(spaces, state) if len(spaces) == 4 else None
+        log = None
+        if len(spaces) == 4:
+            log = _log_of(spaces, state)
+        more = len(old), log, ids_to_embed(old, new, ENOUGH_PAIRS - len(paired), state)
         if self.judgements:
             trial, queries, unknown = judged_trial(spaces, self.judgements, state)
             trial = replace(trial, candidates=ranks)

@@ -4,17 +4,19 @@ cost is estimated from a log of queries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import gammaln, stdtrit
 
 from relcore.base.numbers import counted, percent
 from relcore.migrate.evaluate import Candidates
 
 DEPTHS = (20, 50, 100, 200)
+_NO_ROWS = np.empty(0, dtype=np.int64)
 _POINTS = 25  # maximum number of points of `Price.curve`
 MOST_SHARE = 0.5  # share of the corpus; if a log finds more of it, re-embedding becomes cheaper
 
@@ -45,6 +47,8 @@ class Price:
         Expected number of rows that one more query adds.
     curve : tuple of (queries, rows)
         Expected number of embedded rows after some of the queries, averaged over their order.
+    embedded : int
+        The rows of `need` and the pairs that the adapter is fitted on, each row counted once.
     """
 
     n_queries: int
@@ -53,6 +57,7 @@ class Price:
     others: tuple[Need, ...]
     next_query: float
     curve: tuple[tuple[int, float], ...]
+    embedded: int = 0
 
     @property
     def share(self) -> float:
@@ -66,7 +71,7 @@ class Price:
     def cells(self) -> list[list[str]]:
         """The cells of a table with the costs for each number of candidates. The first row is the table's
         head."""
-        shown = [["candidates per query", "rows to embed", "of the corpus", "another log as long, 95 %"]]
+        shown = [["candidates per query", "rows found", "of the corpus", "another log as long, 95 %"]]
         for need in sorted((self.need, *self.others), key=lambda one: one.n_candidates):
             ends = f"{need.low:,.0f} to {need.high:,.0f}"
             share = percent(need.rows / self.n_rows)
@@ -75,23 +80,35 @@ class Price:
 
     def describe(self) -> str:
         need = self.need
-        more = f", and a further query adds {self.next_query:.0f}" * (self.next_query >= 0.5)
+        more = ""
+        if self.next_query >= 0.5:
+            more = f", and a further query adds {self.next_query:.0f}"
+        if not self.saves:
+            more += ", which saves too little"
         return (
             f"to rank {need.n_candidates:,} candidates each, {counted(self.n_queries, 'query', 'queries')}"
             f" need {need.rows:,} of {self.n_rows:,} rows embedded ({percent(self.share)}; another log of"
             f" this length: {need.low:,.0f}–{need.high:,.0f}){more}"
-            f"{', which saves too little' * (not self.saves)}"
         )
 
 
-def price_of(old: np.ndarray, bridged: np.ndarray, n_rows: int, candidates: Candidates) -> Price:
+def price_of(
+    old: np.ndarray,
+    bridged: np.ndarray,
+    n_rows: int,
+    candidates: Candidates,
+    pairs: np.ndarray = _NO_ROWS,
+) -> Price:
     """Estimate the cost of a cascade from a log of q queries: the rows `old` (q, ≥ n) that the old model
-    finds, best first, and the rows `bridged` that the bridged queries find.
+    finds, best first, and the rows `bridged` that the bridged queries find. `pairs` are the rows that are
+    embedded for the adapter.
     """
     depths = sorted({n for n in DEPTHS if n <= n_rows and n <= old.shape[1]} | {candidates.n})
     lists = {n: candidates._replace(n=n).of(old, bridged) for n in depths}
     needs = {n: _need(rows, n_rows) for n, rows in lists.items()}
     counts, _ = _touch_counts(lists[candidates.n], n_rows)
+    is_new = np.ones(n_rows, dtype=bool)
+    is_new[pairs] = False
     q = len(old)
     sizes = np.unique(np.linspace(1, q, min(q, _POINTS)).round().astype(int))
     expected = expected_rows(counts, q, sizes)
@@ -100,8 +117,9 @@ def price_of(old: np.ndarray, bridged: np.ndarray, n_rows: int, candidates: Cand
         n_rows,
         needs[candidates.n],
         tuple(need for n, need in needs.items() if n != candidates.n),
-        float(np.count_nonzero(counts == 1) / q),
+        float(np.count_nonzero((counts == 1) & is_new) / q),
         tuple(zip(sizes.tolist(), expected.tolist(), strict=True)),
+        int(np.count_nonzero((counts > 0) | ~is_new)),
     )
 
 
@@ -133,22 +151,42 @@ def _touch_counts(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarra
     return counts, ((lists >= 0) & (counts[np.maximum(lists, 0)] == 1)).sum(axis=1)
 
 
+# The size of an overlap that a log may have missed, as a share of a query's candidates. It was chosen with
+# random words as queries; benchmarks/migrate_intervals.md has the coverage on other data.
+_UNSEEN_OVERLAP = 0.4
+
+
 def _need(lists: np.ndarray, n_rows: int) -> Need:
     """The number of rows that these queries find, with its interval. For a single query, the interval is from
     0 to all rows.
 
     Without query i, the log finds `alone[i]` rows fewer. So the jackknife variance of the number is about the
     sum of the squared deviations of `alone` (Efron and Stein 1981: on average, it is not too small). The
-    number for another log has the same variance, so the variance of the difference is twice as large.
+    number for another log has the same variance, so the variance of the difference is twice as large. If few
+    pairs of queries find the same rows, as in a large corpus, this variance is uncertain. So one further pair
+    is assumed, with an overlap of usual size.
     """
-    q = len(lists)
+    q, n = lists.shape
     counts, alone = _touch_counts(lists, n_rows)
     rows = int(np.count_nonzero(counts))
     if q < 2:
-        return Need(lists.shape[1], rows, 0.0, float(n_rows))
-    spread = np.sqrt(2 * (q - 1) / q * np.square(alone - alone.mean()).sum())
-    half = float(stdtrit(q - 1, 0.975)) * max(spread, 1.0)
-    return Need(lists.shape[1], rows, max(0.0, rows - half), float(min(n_rows, rows + half)))
+        return Need(n, rows, 0.0, float(n_rows))
+    seen = _overlaps(lists)
+    squares = np.square(np.append(seen, _UNSEEN_OVERLAP * n))
+    variance = 2 * (q - 1) / q * np.square(alone - alone.mean()).sum() + squares.mean()
+    half = float(stdtrit(q - 1, 0.975)) * float(np.sqrt(variance))
+    most = min(n_rows, int(np.count_nonzero(lists >= 0)))  # reached if no two queries find the same row
+    return Need(n, rows, max(0.0, rows - half), float(min(most, rows + half)))
+
+
+def _overlaps(lists: np.ndarray) -> np.ndarray:
+    """The number of common rows of each pair of queries that have common rows."""
+    query = np.broadcast_to(np.arange(len(lists))[:, None], lists.shape)
+    is_row = lists >= 0
+    entries = np.ones(int(np.count_nonzero(is_row)), dtype=np.float32)
+    found = csr_array((entries, (query[is_row], lists[is_row])))
+    common = (found @ found.T).tocoo()
+    return common.data[common.row < common.col]
 
 
 @dataclass(frozen=True)
@@ -165,30 +203,101 @@ class Cost:
     index_bytes: int
     rewrites: bool
 
+    def rows_of_year(self, queries: int, n_corpus: int) -> int:
+        """The largest number of rows that are embedded until the end of a year with this many queries. Later
+        queries of a cascade add fewer rows than the first ones, so this is an upper limit."""
+        return int(min(self.rows_now + queries * self.rows_per_query, n_corpus))
+
+
+QUERIES_OF_YEAR = 10_000
+QUERY_TOKENS = 16  # a search query of about twelve words
+LEAST_ROWS = 100_000
+LEAST_MONEY = 100.0
+
 
 class Rate(NamedTuple):
-    """The time and price of embedding: seconds per row, price per million tokens, and tokens per row; 0 if
-    unknown."""
+    """The time and price of embedding, and what counts as a small saving.
+
+    Attributes
+    ----------
+    seconds, price, tokens : float
+        Seconds per row, price per million tokens, and tokens per row; 0 if unknown. A query has 16 tokens, or
+        `tokens` if these are fewer, and takes as long as a row.
+    currency : str
+        The currency of `price` and of `least_money`.
+    queries : int
+        Number of queries in a year.
+    least_money, least_rows : float
+        The smallest saving in a year for which a less simple option is recommended: in the currency if the
+        price is known, and otherwise in rows.
+    """
 
     seconds: float = 0.0
     price: float = 0.0
     tokens: float = 0.0
+    currency: str = "USD"
+    queries: int = QUERIES_OF_YEAR
+    least_money: float = LEAST_MONEY
+    least_rows: int = LEAST_ROWS
 
     @property
-    def title(self) -> str:
-        kinds = ["time"] * bool(self.seconds) + ["price"] * bool(self.price and self.tokens)
-        return f"embedding: {' · '.join(kinds)}"
+    def has_price(self) -> bool:
+        return bool(self.price and self.tokens)
 
-    def of(self, rows: float) -> str:
-        """The time and price of embedding this many rows, as text; "" if neither is known."""
+    @property
+    def is_known(self) -> bool:
+        return bool(self.seconds) or self.has_price
+
+    @property
+    def least(self) -> str:
+        """The smallest saving that counts, as text."""
+        if self.has_price:
+            return f"{self.least_money:,.2f} {self.currency}".replace(".00 ", " ")
+        return f"{self.least_rows:,} rows"
+
+    def of(self, rows: float, queries: float = 0.0) -> str:
+        """The time and price of embedding so many rows and queries, as text; "" if neither is known."""
         found = []
         if self.seconds:
-            seconds = rows * self.seconds
-            found.append(f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 3600:,.1f} h")
-        if self.price and self.tokens:
-            money = rows * self.tokens * self.price / 1e6
-            found.append("under 0.01" if 0 < money < 0.01 else f"{money:,.2f}")
+            seconds = (rows + queries) * self.seconds
+            if seconds < 600:
+                found.append(f"{seconds:,.0f} s")
+            else:
+                found.append(f"{seconds / 3600:,.1f} h")
+        if self.has_price:
+            money = self.money(rows, queries)
+            if 0 < money < 0.01:
+                found.append(f"under 0.01 {self.currency}")
+            else:
+                found.append(f"{money:,.2f} {self.currency}")
         return " · ".join(found)
+
+    def money(self, rows: float, queries: float = 0.0) -> float:
+        tokens = rows * self.tokens + queries * min(self.tokens, QUERY_TOKENS)
+        return tokens * self.price / 1e6
+
+    def saves(self, cost: Cost, other: Cost, n_corpus: int) -> bool:
+        """Whether an option with `cost` saves enough in a year, compared with one with the cost `other`."""
+        rows, others = (one.rows_of_year(self.queries, n_corpus) for one in (cost, other))
+        if not self.has_price:
+            return others - rows >= self.least_rows
+        models = self.queries * (other.models_per_query - cost.models_per_query)
+        return self.money(others - rows, models) >= self.least_money
 
 
 UNKNOWN = Rate()
+# The simplest option first: no adapter before an adapter, one model before two, one search before two.
+_SIMPLEST = ("keep", "re-embed", "bridge", "twice", "cascade")
+
+
+def in_order_of_cost(costs: Mapping[str, Cost], rate: Rate, n_corpus: int) -> tuple[str, ...]:
+    """Sort options by their cost: an option is worth it only if it is clearly better than those before it.
+    The simplest one comes first, but one that saves enough by `rate.saves` comes before a simpler one."""
+    ordered: list[str] = []
+    for name in _SIMPLEST:
+        if name in costs:
+            place = len(ordered)
+            while place and rate.saves(costs[name], costs[ordered[place - 1]], n_corpus):
+                place -= 1
+            ordered.insert(place, name)
+    return tuple(ordered)

@@ -68,6 +68,16 @@ def test_adapter_that_is_taken_away_is_one_that_was_scored(run, vectors, tmp_pat
     assert (adapter.card.n_pairs, adapter.card.scores[0].name) == (300, "nDCG@10, keep")
 
 
+def test_costs_of_a_year_are_in_the_currency_and_each_quantity_has_one_name(run, vectors):
+    call = f"{JUDGED} --price 0.1 --row-tokens 1000 --currency EUR --year-queries 5000 --least-saving 20"
+    text = run(call)
+    assert "in a year of 5,000 queries" in text
+    assert "300 rows · 0.04 EUR" in text  # 300 rows of 1,000 tokens and 5,000 queries of 16
+    assert "saves less than 20 EUR in a year" in text
+    assert "nDCG@10 in the choice" in text
+    assert json.loads(run(call, "--json"))["rate"]["currency"] == "EUR"
+
+
 def test_what_is_wrong_is_told(refuse, vectors):
     call = "migrate old.npz new.npz"
     assert "expected both --queries-old and --queries-new" in refuse(call, "--qrels qrels.txt")

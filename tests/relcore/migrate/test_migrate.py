@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from relcore.base import records
+from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.rows import unit_rows
 from relcore.migrate.adapters import InPlaceAdapter
@@ -118,6 +119,27 @@ def test_held_out_rows_are_never_fitted_and_same_ids_are_drawn_wherever_they_sta
     assert not set(found.pairs) & set(found.found["keep"].ravel())
     assert "3 rows left out as queries: the adapter was fitted on equal rows." in found.cautions
     assert len(found.queries) == 77
+
+
+def test_with_few_new_rows_the_ids_to_embed_next_are_named():
+    spaces, judgements = migration_spaces(n_new=40)
+    old, new, *queries = spaces
+    with pytest.raises(
+        SpaceError, match="expected 50 rows or more .*, got 40 .* embed these by the new"
+    ) as few:
+        Migration(sizes=()).run((old, new))
+    ids = str(few.value).partition("model next: ")[2].split(", ")
+    assert len(ids) == len(set(ids) - set(new.ids)) == 10
+    assert set(ids) < set(old.ids)
+    task = Migration(sizes=(), judgements=judgements, adapter="inverse")
+    found = task.run(spaces)
+    assert len(found.embed_next) == 300 - 40
+    assert found.embed_next[:10] == tuple(ids)
+    assert found.report().record()["embed_next"] == list(found.embed_next)
+    assert f"Embed these 260 rows by the new model next: {ids[0]}, " in found.report().notes[-1]
+    assert task.run((old, migration_spaces(n_new=300)[0][1], *queries)).embed_next == ()
+    with pytest.raises(SpaceError, match="add rows: the old space has 30 rows"):
+        Migration(sizes=()).run((old.take(np.arange(30)), new))
 
 
 M = 300

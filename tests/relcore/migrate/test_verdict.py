@@ -130,10 +130,71 @@ def test_a_cascade_is_recommended_with_its_cost_and_only_where_it_saves(base, bo
     price = Price(60, 5000, Need(20, 900, 800, 1000), (), 7.0, ())
     for more, option, told in (
         ({}, "cascade", "; a cascade embeds at most 20 rows per query;"),
-        ({"n_corpus": 2000}, "keep", "a cascade saves nothing: 100 queries can embed all"),
+        ({"order": SIMPLE_FIRST, "small_saving": "it saves little"}, "cascade", "; it saves little;"),
         ({"price": price}, "cascade", "60 queries need 900 of 5,000 rows embedded (18 %; another log of"),
     ):
         verdict = verdict_of(found, bootstrap, **settings, **more)
         assert verdict.option == option
         assert told in verdict.sentence
     assert verdict.headline.endswith(". For 60 queries a cascade embeds 18 % of the rows.")
+
+
+SIMPLE_FIRST = ("keep", "re-embed", "bridge", "twice", "cascade")
+
+
+def test_simple_wins_where_a_cascade_saves_little_and_is_not_clearly_better(base, bootstrap):
+    """As in a corpus of 20,000 rows: a cascade gains .003 ± .006 over re-embedding."""
+    found = {
+        "keep": QueryScores(base - 0.1),
+        "re-embed": QueryScores(base),
+        "cascade": after(base, 0.003, 0.06),
+    }
+    assert decide(found, bootstrap, SIMPLE_FIRST) == ("re-embed", ())
+    assert decide(found, bootstrap) == ("cascade", ())
+    assert decide(found | {"cascade": after(base, 0.02, 0.06)}, bootstrap, SIMPLE_FIRST)[0] == "cascade"
+
+
+def test_no_clear_advice_costs_more_than_an_option_that_may_be_as_good(rng, bootstrap):
+    """The advice is never a dearer option if a cheaper one is as good but for a hundredth; if it is clear, all
+    cheaper options are clearly worse."""
+    bootstrap = Bootstrap(60, draws=500)
+    for _ in range(60):
+        order = ("keep", *rng.permutation(SIMPLE_FIRST[1:]).tolist())
+        shared = rng.uniform(size=60)
+        found = {
+            name: QueryScores(shared + rng.normal(0, 0.1, 60) + rng.choice([0, 0.02, 0.1])) for name in order
+        }
+        option, close = decide(found, bootstrap, order)
+        for cheaper in order[: order.index(option)]:
+            gain = bootstrap.difference(found[option], found[cheaper])
+            assert close or gain.low > 0
+            assert gain.low > 0 or gain.value >= 0.01 or cheaper == "keep"
+
+
+def test_an_index_that_changes_no_query_has_not_the_widest_interval(base):
+    """Eight queries: none changes, or each changes by .05 or so. Before, the first interval was ± .369."""
+    bootstrap = Bootstrap(8)
+    before = QueryScores(base[:8])
+    still = bootstrap.difference(before, before, usual=0.05)
+    moving = bootstrap.difference(QueryScores(base[:8] + 0.05 * np.array([1, -1] * 4)), before)
+    assert 0 < still.high < moving.high
+    assert still.high == pytest.approx(-still.low, rel=0.1)
+    # Without a usual change, a query may change as much as two queries differ.
+    assert still.high < bootstrap.difference(before, before).high < 0.369
+
+
+def test_intervals_of_rare_changes_cover_their_mean(rng):
+    """Two of 100 queries change by .2. Half of a log of 40 queries agrees with the other half: 95 %, three
+    standard errors of 300 draws below."""
+    bootstrap = Bootstrap(20, draws=400)
+    held = 0
+    for _ in range(300):
+        gains = []
+        for _ in range(2):
+            before = rng.uniform(size=20)
+            after = before - 0.2 * (rng.uniform(size=20) < 0.02)
+            gains.append(bootstrap.difference(QueryScores(after), QueryScores(before), usual=0.2))
+        high, low = sorted(gains, key=lambda gain: -gain.value)
+        gap = high.value - low.value
+        held += gap**2 <= (high.value - high.low) ** 2 + (low.high - low.value) ** 2 + 1e-12
+    assert held / 300 > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 300)
