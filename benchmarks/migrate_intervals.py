@@ -24,12 +24,23 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from benchmarks.migrate import Queries, contradicts, queries_of
+from benchmarks.migrate import Queries, queries_of
 from relcore import Migration
 from relcore.base.access import data_folder
+from relcore.base.names import ADAPTERS
 from relcore.base.rows import unit_rows
-from relcore.migrate.evaluate import Bootstrap, Candidates, QueryScores, search
+from relcore.migrate.evaluate import (
+    FOLDS,
+    OPTIONS,
+    Bootstrap,
+    Candidates,
+    QueryScores,
+    cross_fitted,
+    jackknife_deviations,
+    search,
+)
 from relcore.migrate.measurements import FORMS, compressed_lists, usual_change
+from relcore.migrate.migration import WORTH_A_CHANGE, decide
 from relcore.migrate.price import DEPTHS, price_of
 from relcore.scores.score import Interval
 
@@ -37,10 +48,11 @@ TABLE = Path(__file__).with_suffix(".md")
 TUNED = ("cranfield", "npl")
 TEXTS = (("lsa", "minilm"), ("minilm", "words"))
 DRAWS = 20  # each with its own pairs and its own halves of the queries
-FORM_DRAWS = 200
+FORM_DRAWS = 20
 FEW = 8  # queries of a small log
 LOG = 20  # queries of a log for the price
 N_PAIRS = 300
+SIMPLE = ("keep", "re-embed", "bridge", "twice", "cascade")  # the order of cost where little is saved
 TARGET = "93 % to 97 %"
 
 
@@ -171,7 +183,7 @@ DESIGNS: dict[str, Callable[[Path, str], Iterator[Queries]]] = {
 def measured(taken: Queries, draws: int, seed: int) -> Iterator[dict[str, Any]]:
     if taken.relevant[0]:
         for draw in range(draws):
-            yield from options_of(taken, seed + draw)
+            yield from options_of(taken, seed + draw, draw == 0)
         yield from forms_of(taken, seed)
     yield from prices_of(taken, seed)
 
@@ -188,25 +200,48 @@ def agrees(one: Interval, other: Interval) -> bool:
     return gap**2 <= halves[0] ** 2 + halves[1] ** 2 + 1e-12
 
 
-def options_of(taken: Queries, state: int) -> Iterator[dict[str, Any]]:
-    """The gain of each option over keeping in one half of the queries, compared with the other half."""
-    order = np.random.default_rng(state).permutation(len(taken.relevant))
+def options_of(taken: Queries, state: int, by_pairs: bool) -> Iterator[dict[str, Any]]:
+    """The gain of each option over keeping in one half of the queries, compared with the other half. Adapter
+    and weight are chosen in each half alone; both halves have the same pairs."""
+    spaces, graded = taken.of(range(len(taken.relevant)))
+    task = Migration(n_pairs=N_PAIRS, sizes=(), judgements=graded, random_state=state)
+    ground = task.ground(spaces, checked=True)
+    fits = {name: ground.pairs.fit(name) for name in ADAPTERS}
+    order = np.random.default_rng(state).permutation(len(ground.queries))
     half = len(order) // 2
-    results = []
+    halves = []
     for part in (order[:half], order[half : 2 * half]):
-        spaces, graded = taken.of(np.sort(part))
-        task = Migration(n_pairs=N_PAIRS, sizes=(), judgements=graded, random_state=state)
-        results.append(task.run(spaces))
-    for one, other in zip(*(result.options for result in results), strict=True):
-        if one.to_keep:
-            width = (one.to_keep.high - one.to_keep.low) / 2
-            facts = {"kind": "option", "name": one.option, "covered": agrees(one.to_keep, other.to_keep)}
-            # Before, intervals of options with an adapter also had the variance of another draw of the pairs.
-            wide = float(np.hypot(width, one.by_pairs))
-            yield facts | {"width": width, "with_pairs": wide}
-    for said, other in (results, results[::-1]):
-        facts = {"kind": "verdict", "name": said.verdict.option, "covered": not contradicts(said, other)}
-        yield facts | {"clear": said.verdict.is_clear}
+        trial = ground.trial.take(np.sort(part))
+        choice = cross_fitted(trial, fits, random_state=state)
+        halves.append(
+            {
+                option: QueryScores(trial.score(rows), choice.moved.get(option, 0.0))
+                for option, rows in choice.found.items()
+            }
+        )
+    bootstrap = Bootstrap(half, FOLDS)
+    moved = {}
+    if by_pairs:
+        moved = jackknife_deviations(trial, ground.pairs, choice.adapter, choice.weight, random_state=state)
+    for option in OPTIONS[1:]:
+        gains = [bootstrap.difference(scores[option], scores["keep"]) for scores in halves]
+        width = (gains[0].high - gains[0].low) / 2
+        facts = {"kind": "option", "name": option, "covered": agrees(*gains), "width": width}
+        if option in moved:
+            # Before, intervals also had the variance of another draw of the pairs.
+            facts["with_pairs"] = float(np.hypot(width, 1.96 * np.sqrt(np.mean(np.square(moved[option])))))
+        yield facts
+    for costs, order_of_cost in (("small corpus", SIMPLE), ("large corpus", OPTIONS)):
+        for said, other in (halves, halves[::-1]):
+            option, close = decide(said, bootstrap, order_of_cost)
+            against = [
+                one
+                for one in OPTIONS
+                if bootstrap.difference(other[one], other[option]).low
+                > WORTH_A_CHANGE * (order_of_cost.index(one) > order_of_cost.index(option))
+            ]
+            facts = {"kind": "verdict", "name": costs, "covered": bool(close or not against)}
+            yield facts | {"clear": not close, "option": option}
 
 
 def forms_of(taken: Queries, seed: int) -> Iterator[dict[str, Any]]:
@@ -226,19 +261,20 @@ def forms_of(taken: Queries, seed: int) -> Iterator[dict[str, Any]]:
     rng = np.random.default_rng(seed)
     q = len(trial.old_queries)
     half = q // 2
-    bootstraps = {n: Bootstrap(n, draws=500) for n in (half, FEW)}
+    bootstraps = {n: Bootstrap(n, draws=500) for n in (half, q - half, FEW, q - FEW)}
     for name, by_form in changes.items():
-        for n, draws in ((half, FORM_DRAWS // 4), (FEW, FORM_DRAWS // 4)):
-            for _ in range(draws):
+        for n in (half, FEW):
+            for _ in range(FORM_DRAWS):
                 order = rng.permutation(q)
-                parts = order[:n], order[n : 2 * n]
+                parts = order[:n], order[n:]
                 usual = [usual_change([one[part] for one in by_form.values()]) for part in parts]
                 for form, change in by_form.items():
                     found = []
                     for part, size in zip(parts, usual, strict=True):
                         before = full[name][part]
                         after = before + change[part]
-                        found.append(bootstraps[n].difference(QueryScores(after), QueryScores(before), size))
+                        scores = QueryScores(after), QueryScores(before)
+                        found.append(bootstraps[len(part)].difference(*scores, size))
                     width = (found[0].high - found[0].low) / 2
                     kind = "form" if n == half else "form, 8 queries"
                     facts = {"kind": kind, "name": form, "option": name, "covered": agrees(*found)}

@@ -802,13 +802,15 @@ class CrossFitted:
     candidate adapters (best first), and the rows that each option finds.
 
     `weight` is the weight of the bridged search; the old search has weight 1. `found` has the rows (q, k) of
-    each option.
+    each option. `moved` has, for "bridge" and "twice", the deviations of the mean score with the choices of
+    the five folds, as in `QueryScores`.
     """
 
     adapter: str
     weight: float
     candidates: tuple[Candidate, ...]
     found: Mapping[str, np.ndarray]
+    moved: Mapping[str, np.ndarray]
 
 
 def cross_fitted(
@@ -855,6 +857,7 @@ def cross_fitted(
     best, best_of = _cross_validated_choice(adapter, folds)
     found = trial.search(fits[names[best]], 1.0, k)
     weight_by = {}
+    fold_means = {"bridge": np.empty(FOLDS), "twice": np.empty(FOLDS)}
     for number in {best, *best_of}:
         name = names[number]
         queries = np.flatnonzero(best_of == number)
@@ -862,6 +865,10 @@ def cross_fitted(
         weight_by[number], weight_of = _cross_validated_choice(
             lambda some, gains=both - keep: _best(gains[:, some], _CAUTIOUS), folds
         )
+        for fold in np.unique(folds[queries]):
+            chosen = weight_of[folds == fold][0]
+            fold_means["bridge"][fold] = bridges[number].mean()
+            fold_means["twice"][fold] = both[chosen].mean()
         if len(queries):
             part = trial.take(queries).search(fits[name], weights[weight_of[queries]], k, ADAPTED)
             for option, rows in part.items():
@@ -873,7 +880,9 @@ def cross_fitted(
         Candidate(names[one], means[one].value, means[one].low, means[one].high, bool(rewritten[one]))
         for one in order
     ]
-    return CrossFitted(names[best], float(weights[weight_by[best]]), tuple(candidates), found)
+    # A jackknife over folds: other queries would have led to other choices.
+    moved = {option: (means - means.mean()) * np.sqrt(FOLDS - 1) for option, means in fold_means.items()}
+    return CrossFitted(names[best], float(weights[weight_by[best]]), tuple(candidates), found, moved)
 
 
 def _best(gains: np.ndarray, margin: float) -> int:

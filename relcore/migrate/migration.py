@@ -27,6 +27,7 @@ from relcore.files.formats import readable
 from relcore.migrate.adapters import Adapter, CardScore, card_of, export
 from relcore.migrate.evaluate import FEWEST as FEWEST_PAIRS
 from relcore.migrate.evaluate import (
+    FOLDS,
     MOST_CHOICE_ROWS,
     MOST_CURVE_ROWS,
     MOST_FITTED,
@@ -248,11 +249,11 @@ def _change(gain: Interval | None) -> str:
 class OptionScore:
     """The mean score of an option over all queries, its 95 % interval, and its chance level.
 
-    Intervals account for the choice of queries; the adapter is the one that is exported. `by_pairs` says how
-    much the score may change with another draw of the pairs: half of a 95 % interval. The chance level is the
-    score if each query gets the results of another query. `to_keep` is the score minus the score of the
-    option "keep", and `to_reembed` the score minus that of "re-embed". Each is None if this is that option
-    itself, and if that option is not measured.
+    Intervals account for the choice of queries, and for the adapter and weight that were chosen by them; the
+    pairs are those of the exported adapter. `by_pairs` says how much the score may change with another draw
+    of the pairs: half of a 95 % interval. The chance level is the score if each query gets the results of
+    another query. `to_keep` is the score minus the score of the option "keep", and `to_reembed` the score
+    minus that of "re-embed". Each is None if this is that option itself, and if that option is not measured.
     """
 
     option: str
@@ -305,6 +306,9 @@ class MigrationResult(Reported):
         Widths of the old model, of the new model, and of the space that bridged queries search.
     embed_next : tuple of str
         If there are fewer than 300 pairs, ids of rows that should be embedded by the new model next.
+    moved : option → array (5,)
+        Deviations of the mean score with the adapters and weights that are chosen without a fold of the
+        queries, as in `CrossFitted`.
     """
 
     verdict: Verdict
@@ -330,6 +334,7 @@ class MigrationResult(Reported):
     n_corpus: int = 0
     widths: tuple[int, int, int] = (0, 0, 0)
     embed_next: tuple[str, ...] = ()
+    moved: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def fitted(self, new: np.ndarray, old: np.ndarray) -> Adapter:
         return ADAPTERS[self.adapter].load()().fit(unit_rows(new), unit_rows(old))
@@ -414,7 +419,10 @@ class MigrationResult(Reported):
         blind judgements is kept."""
         if not (self.verdict.headline or self.verdict == UNDECIDED):
             return self
-        samples = {name: QueryScores(one.astype(np.float64)) for name, one in self.scores.items()}
+        samples = {
+            name: QueryScores(one.astype(np.float64), self.moved.get(name, 0.0))
+            for name, one in self.scores.items()
+        }
         order = self.order(rate)
         small_saving = ""
         if order.index("cascade") > order.index("re-embed"):
@@ -424,7 +432,7 @@ class MigrationResult(Reported):
             )
         verdict = verdict_of(
             samples,
-            Bootstrap(len(self.queries)),
+            Bootstrap(len(self.queries), FOLDS),
             k=self.k,
             on=(
                 f"{counted(len(self.queries), 'query', 'queries')}, {self.n_rows:,} rows,"
@@ -878,16 +886,16 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
         weight = choice.weight
         found = choice.found
         report(4, 10, "drawing pairs again")
-        moved = jackknife_deviations(trial, pairs, name, weight, self.k, state)
+        by_pairs = jackknife_deviations(trial, pairs, name, weight, self.k, state)
         # Without judgements, what re-embedding finds is relevant by definition, so its score tells nothing. A
         # cascade over all rows finds the same rows.
         own = {"re-embed", *["cascade"] * (self.n_candidates >= len(trial.rows))}
         samples = {
-            option: QueryScores(trial.score(lists, self.k))
+            option: QueryScores(trial.score(lists, self.k), choice.moved.get(option, 0.0))
             for option, lists in found.items()
             if trial.is_judged or option not in own
         }
-        bootstrap = Bootstrap(len(ground.queries))
+        bootstrap = Bootstrap(len(ground.queries), FOLDS)
         options = []
         for option, sample in samples.items():
             gains = [
@@ -896,8 +904,8 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
             ]
             mean = bootstrap.mean(sample)
             chance = trial.chance(found[option], self.k, state)
-            by_pairs = 1.96 * float(np.sqrt(np.mean(np.square(moved.get(option, 0.0)))))
-            options.append(OptionScore(option, mean.value, mean.low, mean.high, chance, *gains, by_pairs))
+            half = 1.96 * float(np.sqrt(np.mean(np.square(by_pairs.get(option, 0.0)))))
+            options.append(OptionScore(option, mean.value, mean.low, mean.high, chance, *gains, half))
         curve = curve_of(
             trial,
             pairs,
@@ -910,7 +918,7 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
             report=lambda done, total, text: report(5 + 5 * done / total, 10, text),
         )
         m = len(pairs.ids)
-        ends = [one for one in options if one.option in moved and curve]
+        ends = [one for one in options if one.option in by_pairs and curve]
         curve += tuple(CurvePoint(m, name, one.option, one.value, one.low, one.high, 1) for one in ends)
         price = None
         if ground.log:
@@ -940,6 +948,7 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
             n_corpus=ground.n_corpus,
             widths=(pairs.old.shape[1], pairs.new.shape[1], fits[name].corpus(pairs.old[:1]).shape[1]),
             embed_next=ground.embed_next,
+            moved=choice.moved,
         )
         return result.decided()
 
