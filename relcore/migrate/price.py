@@ -256,7 +256,7 @@ class Rate(NamedTuple):
         return f"{self.least_rows:,} rows"
 
     def of(self, rows: float, queries: float = 0.0) -> str:
-        """The time and price of embedding these numbers of rows and queries, as text; "" if neither is known."""
+        """The time and price of embedding rows and queries, as text; "" if neither is known."""
         found = []
         if self.seconds:
             seconds = (rows + queries) * self.seconds
