@@ -36,11 +36,30 @@ def _stop_on_signal(number: int, _: "Any" = None) -> None:
     end(print_stopped())
 
 
-def stop(number: int, _: "Any" = None) -> None:
+def stop(number: int, frame: "Any" = None) -> None:
+    """Raise a KeyboardInterrupt. During an import, it is raised as soon as the import is done, because many
+    compiled modules do not withstand an interruption while they are initialised: the process would crash."""
     if stopped and number in SIGNALS:
         _stop_on_signal(number)
-    stopped.append(number)
+    if number in SIGNALS:
+        stopped.append(number)
+    if _imports(frame):
+        _stop_later()
+        return
     raise KeyboardInterrupt
+
+
+def _imports(frame: "Any") -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _stop_later() -> None:
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
 
 
 def print_stopped() -> int:
@@ -74,8 +93,7 @@ def _again(ignored: "Any") -> None:
     if not stopped or not issubclass(ignored.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(ignored)
         return
-    signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    _stop_later()
 
 
 def stop_gracefully() -> None:
