@@ -33,7 +33,8 @@ _GROUPS = {
     "Repeat": (
         {"json": "Recipe", "py": "Python script"},
         "Recipe: all settings; `relscope figure FILE` draws the figure again in a terminal. Python script:"
-        " the same as code. Both read your data files again. They do not keep a selection or pairs of Link.",
+        " the same as code. Both read your data files again. They do not keep a selection or pairs of Link."
+        " On another processor, maps by UMAP and t-SNE have other coordinates with the same neighbours.",
     ),
 }
 _FAILED = "relscope.failed-exports"
