@@ -6,6 +6,7 @@ in `NAME.npy` with their rows in `NAME.rows.npy`, and `rows.json` with the sourc
 Word vectors are the bundled ones. Each line of `--out` is one draw; `--table` makes check_rates.md of them. Parts:
 
 controls   one model, ten kinds; the thresholds were chosen on the kinds of `CALIBRATED` alone
+apart      one model, words whose parts lie apart; no limit was chosen on these draws
 detection  two models, by pair, share and size
 naming     the model of 100 rows by the fingerprints of two models
 trusted    rows of another model ranked by 200 trusted rows of another source
@@ -199,6 +200,48 @@ def _auc(truth: np.ndarray, values: np.ndarray) -> float:
     return float(roc_auc_score(truth, values))
 
 
+# Words of one model whose parts lie apart. The rule of `graded` parts was chosen on pairs of ten topics of the
+# 6,000 most frequent words of both models and on the ends of their longest axis.
+
+APART_DESIGNS = (
+    "pairs of topics",
+    "three topics",
+    "topic and part of another",
+    "ends of another axis",
+    "nearest words of two words",
+    "frequent and rare words",
+)
+
+
+def apart(folder: str, design: str, draw: int) -> dict[str, Any]:
+    """One collection of a draw's own list of frequent words, its own number of topics and its own model."""
+    from sklearn.cluster import KMeans
+
+    rng = np.random.default_rng((draw, APART_DESIGNS.index(design), 52))
+    X = words()[int(rng.integers(2))][: int(rng.integers(3000, 10_000))]
+    units = unit_rows(X)
+    if "topic" in design:
+        topics = KMeans(int(rng.integers(5, 15)), n_init=2, random_state=draw).fit_predict(units)
+        names, sizes = np.unique(topics, return_counts=True)
+        chosen = rng.permutation(names[sizes >= 150])[: 3 if design == "three topics" else 2]
+        parts = [rng.permutation(np.flatnonzero(topics == name)) for name in chosen]
+        if design == "topic and part of another":
+            parts[1] = parts[1][: max(20, len(parts[0]) // 5)]
+    elif design == "ends of another axis":
+        centred = units - units.mean(axis=0)
+        axis = np.linalg.svd(centred, full_matrices=False)[2][int(rng.integers(1, 5))]
+        order = np.argsort(centred @ axis)
+        few = int(rng.integers(400, 1000))
+        parts = [order[:few], order[-few:]]
+    elif design == "nearest words of two words":
+        few = int(rng.integers(300, 900))
+        near = [np.argsort(-units @ units[row])[:few] for row in rng.choice(len(X), 2, replace=False)]
+        parts = [near[0], np.setdiff1d(near[1], near[0])]
+    else:
+        parts = [np.arange(800), len(X) - 800 + np.arange(800)]
+    return {"design": design, **_found(X[np.concatenate(parts)], draw)}
+
+
 # Two models.
 
 
@@ -352,6 +395,11 @@ def grid(draws: int, parts: list[str]) -> Iterator[tuple[str, Callable[..., Any]
     cells: dict[Callable[..., Any], Iterable[tuple[Any, ...]]] = {
         control: ((kind, family, draw) for kind, family, most in kinds for draw in some(most)),
         repair: product(("words", "para"), (0.5, 0.1), ("none", "30 pairs", "300 pairs"), some(5)),
+        apart: (
+            (design, draw)
+            for design in APART_DESIGNS
+            for draw in some(90 if design == APART_DESIGNS[0] else 20)
+        ),
         detection: (cell for n, others in sizes for cell in product(others, SHARES, [n], range(draws))),
         trusted: product(OTHERS, range(draws)),
         naming: product((SENTENCES, *OTHERS[:-1]), sources, range(draws)),
@@ -451,6 +499,13 @@ def _controls(some: pd.DataFrame) -> Iterator[list[str]]:
         yield [*cells, " / ".join(lows)]
 
 
+def _apart(some: pd.DataFrame) -> Iterator[list[str]]:
+    for design, one in some.groupby("design", sort=False):
+        judged = one.unfit.str.contains("cannot be judged")
+        found = interval(one.high < MIXED), interval(one.high < SUSPECTED)  # False without a slope
+        yield [str(design), *found, f"{int(judged.sum())}", "1 of 90"]
+
+
 def _detection(some: pd.DataFrame) -> Iterator[list[str]]:
     some = some.dropna(subset=["other"]).sort_values(["n", "share"], ascending=False, kind="stable")
     some = some.sort_values("other", key=lambda others: others.map(OTHERS.index), kind="stable")
@@ -494,6 +549,11 @@ _SECTIONS = {
         ),
         _controls,
     ),
+    "apart": (
+        "Words of one model whose parts lie apart",
+        ("design", "alarms", "or suspicious", "cannot be judged", "target: at most"),
+        _apart,
+    ),
     "detection": (
         "Two models",
         ("other model", "rows", "share", "found", "or suspicious", "not compared", "AUC", "counted ÷ true"),
@@ -518,7 +578,7 @@ def main() -> None:
     parser.add_argument("folder", help="the arrays")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
-    parser.add_argument("--parts", default="controls,repair,detection,trusted,naming")
+    parser.add_argument("--parts", default="controls,apart,repair,detection,trusted,naming")
     parser.add_argument("--out", type=Path, default=Path("check_rates.jsonl"))
     parser.add_argument("--table", action="store_true", help="only make check_rates.md of the lines of --out")
     options = parser.parse_args()

@@ -59,6 +59,7 @@ _UNIT = 1e-6
 _ON_GRID = 0.02
 _MOST_STEPS = 256
 _PADDED = 8  # minimum number of final zeros; in int8 rows, fewer may be chance
+_EQUAL = 0.45  # share of the smaller part from which parts count as equal
 _SHOWN = 10  # maximum number of rows in a report
 _HEADS = {
     "log_ratio": "log odds of another model",
@@ -85,14 +86,21 @@ LIMITS = {
     "marks": "Marks show how numbers were stored, not who made them. Normalising rows again removes them.",
     "trusted": "The ranking by trusted rows does not reveal a new prompt. Rows of a domain that trusted rows"
     " lack also rank high, so the ranking has no cut-off.",
-    "parts": "Parts do not reveal another prompt, pooling or neighbouring layer of the same model, or fewer"
-    f" than {LEAST} rows of a second one. Among 800 rows or fewer, they miss most second models.",
+    "parts": "Parts do not reveal another prompt, pooling or neighbouring layer of the same model.",
 }
 
 _ALIKE = (
     "Parts were not compared: these rows vary equally along their short axes, or are too few to tell. So a"
     " second model could not be found."
 )
+
+
+_GRADED = (
+    "Parts were compared but cannot be judged: where they meet they share more axes than where they are"
+    " farthest apart, as topics of one model do, above all of single words. Give rows of the right model as"
+    " trusted ones to rank the others by."
+)
+_PLANTED = 5000  # maximum number of rows among which rows of a made-up second model are hidden
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +126,9 @@ class Checked(Reported):
         The name of the known model that has the same short axes as the larger part; "" if there is none.
     fitted : int
         Number of rows that were used to find the parts.
+    smallest : int, optional
+        If no second model was found: the smallest number of rows that would have been found if they were
+        turned at random (see `smallest_found`), or 0 if not even a quarter of the rows.
     """
 
     n: int
@@ -133,6 +144,7 @@ class Checked(Reported):
     named: str = ""
     asked: bool = False
     change: Change | None = None
+    smallest: int | None = None
 
     @property
     def count(self) -> int:
@@ -198,6 +210,8 @@ class Checked(Reported):
         if self.verdict in ("two models", "suspicious"):
             share = percent(self.count / self.n)
             told += f"; about {self.count:,} of {self.n:,} rows ({share}) are in the smaller part"
+            if self.count / self.n > _EQUAL:
+                told += ", and the parts are so equal that either may be of the other model"
         return f"{told}."
 
     @property
@@ -206,15 +220,38 @@ class Checked(Reported):
             return f"{self.headline} {self.unfit}"
         return (
             f"{self.headline} The axes of its two most unlike parts agree with slope {short(self.slope)}"
-            f" (95 %: up to {short(self.slope_high)}; {self.axes} axes, {self.fitted:,} rows). Within a model"
-            f" the slope is 1, by chance 0; below {short(MIXED, 2)}, there are two models."
+            f" (95 %: at most {short(self.slope_high)}; {self.axes} axes, {self.fitted:,} rows). Within a"
+            f" model the slope is 1, by chance 0. {self.rule}"
         )
+
+    @property
+    def rule(self) -> str:
+        """A sentence that says by which limit the upper end of the slope's interval was judged."""
+        limits = f"{short(MIXED, 2)} for two models, {short(SUSPECTED, 2)} for a suspicion"
+        if self.slope_high is None:
+            return ""
+        if self.slope_high < MIXED:
+            return f"Its upper end is below the limit of {short(MIXED, 2)} for two models."
+        if self.slope_high < SUSPECTED:
+            return f"Its upper end is between the limits: {limits}."
+        return f"Its upper end is not below the limits: {limits}."
 
     @property
     def limits(self) -> list[str]:
         """Sentences on what this check cannot detect, for each level of evidence that was used."""
         used = {"marks": True, "trusted": bool(len(self.unlike)), "parts": self.slope is not None}
-        return [LIMITS[level] for level, there in used.items() if there]
+        told = [LIMITS[level] for level, there in used.items() if there]
+        if self.smallest:
+            told.append(
+                f"In this collection, {self.smallest:,} of {self.n:,} rows were found when they were turned"
+                " at random; fewer may stay hidden, and rows of a second model are harder to find."
+            )
+        elif self.smallest == 0:
+            told.append(
+                "In this collection, not even a quarter of the rows was found when these were turned at"
+                " random, so most second models would be missed."
+            )
+        return told
 
     def rows(self, ids: Sequence[str]) -> pd.DataFrame:
         """A table of all rows in the order of the ranking, with the evidence for each row."""
@@ -256,7 +293,8 @@ class Checked(Reported):
             notes.append(f"Known models: {f'the family of {self.named}' if self.named else 'none of these'}.")
         if self.change is not None:
             notes.append(f"Anchors of the passport: {self.change.sentence}")
-        facts = {name: getattr(self, name) for name in ("verdict", "slope", "slope_high", "count", "n")}
+        told = ("verdict", "slope", "slope_high", "count", "n", "smallest")
+        facts = {name: getattr(self, name) for name in told}
         facts |= {"sampled": self.fitted, "known": self.named, "alarm": self.verdict != "nothing found"}
         sentence = "\n".join([*(f"Not seen: {one}" for one in self.limits), "", self.sentence])
         return Report(sentence, tables, facts, notes, figures, self.cases)
@@ -354,11 +392,20 @@ def check(
     ratio = np.empty(0, np.float32)
     fitted = min(n, FITTED)
     if not unfit:
-        slope, ratio, fitted, uneven = parts_of(X, random_state, unlike if len(unlike) else None)
-        if not uneven:
+        parts = parts_of(X, random_state, unlike if len(unlike) else None)
+        slope = parts.slope
+        ratio = parts.log_ratio
+        fitted = parts.fitted
+        if not parts.uneven:
+            unfit = _ALIKE
+        elif parts.graded:
+            unfit = _GRADED
+        if unfit:
             slope = None
             ratio = np.empty(0, np.float32)
-            unfit = _ALIKE
+    smallest = None
+    if slope is not None and slope.high >= SUSPECTED:
+        smallest = smallest_found(X, random_state)
     if len(ratio):
         larger = X[np.flatnonzero(ratio <= 0)[:FITTED]]
     else:
@@ -377,7 +424,28 @@ def check(
         name_of(larger, known),
         bool(known),
         change,
+        smallest,
     )
+
+
+def smallest_found(X: Rows, random_state: int = 0) -> int:
+    """The smallest number of these rows (n, d) that would be found as a second model if they were turned at
+    random: 20, 40, 80 and so on are turned, until they are found. Returns 0 if a quarter is not found. Of
+    more than 5,000 rows, a sample is tried, and the number is that of the same share of all rows.
+    """
+    rng = np.random.default_rng((random_state, 41))
+    rows = np.asarray(X[np.sort(rng.permutation(len(X))[:_PLANTED])])
+    turn = np.linalg.qr(rng.normal(size=(rows.shape[1],) * 2))[0].astype(np.float32)
+    order = rng.permutation(len(rows))
+    few = LEAST
+    while few <= len(rows) // 4:
+        planted = rows.astype(np.float32)
+        planted[order[:few]] = planted[order[:few]] @ turn
+        parts = parts_of(planted, random_state)
+        if parts.slope.high < MIXED and parts.uneven and not parts.graded:
+            return round(few * len(X) / len(rows))
+        few *= 2
+    return 0
 
 
 def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortAxes | None:
@@ -487,14 +555,15 @@ def name_of(X: Rows, known: Sequence[Passport]) -> str:
 
 
 @dataclass(frozen=True)
-class CheckRows(Task[Checked], kind="check", version=2, title="Check for a second model"):
+class CheckRows(Task[Checked], kind="check", version=3, title="Check for a second model"):
     """The task that checks the first space (see `check`). A second space, if given, holds trusted rows."""
 
     random_state: int = 0
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         n, d = spaces[0].vectors.shape
-        return 0.5 + 15 * min(n, FITTED) / FITTED * (d / 384) ** 2 + 6e-8 * n * d
+        searched = min(n, FITTED) + 2 * min(n, _PLANTED)
+        return 0.5 + 15 * searched / FITTED * (d / 384) ** 2 + 6e-8 * n * d
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent

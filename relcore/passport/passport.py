@@ -67,6 +67,11 @@ _SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # shares of the rows that a star
 _SETTLED = 1e-3  # share of the rows that change their part; below it, a search ends
 _SHORTEST = 0.01  # minimum variance of an axis, as a share of the median variance; unused dimensions have 0
 _SHRUNK = 0.02  # minimum mean square along an axis of few rows, as a share of the mean over all axes
+# of each part, the share of the rows that lie nearest to the other part, and that lie farthest from it; the
+# difference of their slopes from which parts pass into each other, as a number and in standard errors
+_ENDS = 0.35
+_GRADED = 0.05
+_GRADED_ERRORS = 0.8
 _MANY = 10  # number of rows per dimension from which mean squares need no minimum
 
 
@@ -94,12 +99,15 @@ class TwoParts(NamedTuple):
     uneven : bool
         Whether the variances of the larger part along its short axes differ. If they are equal, the axes are
         arbitrary (any rotation of them is as good), so they identify no model.
+    graded : bool
+        Whether the parts pass into each other (see `_pass_into_each_other`), as topics of one model do.
     """
 
     slope: Slope
     log_ratio: np.ndarray
     fitted: int
     uneven: bool = True
+    graded: bool = False
 
 
 class ShortAxes(NamedTuple):
@@ -250,7 +258,39 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
         larger = odd[~second]
     if not (np.mean(ratio > 0) <= 0.5):
         ratio = -ratio
-    return TwoParts(best, ratio, len(some), _are_uneven(larger))
+    graded = best.high < SUSPECTED and _pass_into_each_other([(even, odd, second), (odd, even, again)])
+    return TwoParts(best, ratio, len(some), _are_uneven(larger), graded)
+
+
+def _pass_into_each_other(sides: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> bool:
+    """Whether two parts share more axes where they meet than where they are farthest apart. Topics of one
+    model do, also those of frequent words, whose parts as wholes share hardly any axis. Parts of two models
+    do not.
+
+    Each side has dimensions that order the rows from one part to the other, dimensions that are compared, and
+    a mask of the second part. It is False where a part has too few rows to tell.
+    """
+    changes = []
+    for ordering, compared, second in sides:
+        parts = [np.flatnonzero(second), np.flatnonzero(~second)]
+        first_end, second_end = (ordering[rows].mean(axis=0) for rows in parts)
+        place = ordering @ (first_end - second_end)
+        counts = [round(_ENDS * len(rows)) for rows in parts]
+        if min(counts) < compared.shape[1]:
+            return False
+        near = []
+        far = []
+        for rows, count, sign in zip(parts, counts, (1, -1), strict=True):
+            order = rows[np.argsort(sign * place[rows], kind="stable")]
+            # in the order of the rows, since halves of a sample must be alike
+            near.append(compared[np.sort(order[:count])])
+            far.append(compared[np.sort(order[-count:])])
+        for one, other in ((0, 1), (1, 0)):
+            slopes = [shared_axes(ends[one], ends[other]) for ends in (near, far)]
+            variance = sum(((slope.high - slope.value) / 1.96) ** 2 for slope in slopes)
+            changes.append((slopes[0].value - slopes[1].value, variance))
+    change, variance = np.mean(changes, axis=0)
+    return bool(change > max(_GRADED, _GRADED_ERRORS * np.sqrt(variance)))
 
 
 def _are_uneven(X: np.ndarray) -> bool:

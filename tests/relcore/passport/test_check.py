@@ -9,9 +9,10 @@ from relcore import LatentSpace, Passport, check, load_space
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.cli import main
+from relcore.encoders.sentences import load_words
 from relcore.engine.engine import Engine
 from relcore.files.reading import write_space
-from relcore.passport.check import map_to_space, marks_of, name_of
+from relcore.passport.check import Checked, map_to_space, marks_of, name_of, smallest_found
 from relcore.passport.passport import MIXED, ShortAxes, parts_of
 
 D = 128
@@ -60,6 +61,64 @@ def test_two_models_are_found_and_their_rows_ranked_first(mixed):
     assert report.facts["alarm"]
     assert report.sentence.startswith("Not seen: ")
     assert "about 2" in report.sentence
+
+
+def words_by_frequency(model, n):
+    """The vectors of the n most frequent bundled words, the most frequent first."""
+    return np.asarray(load_words(f"{model}-novels").vectors[:n])
+
+
+def ends_of_longest_axis(X, n):
+    """The lowest and the highest n rows along the longest axis."""
+    centred = X - X.mean(axis=0)
+    order = np.argsort(centred @ np.linalg.svd(centred, full_matrices=False)[2][0])
+    return X[np.r_[order[:n], order[-n:]]]
+
+
+@pytest.mark.parametrize("model", ["word2vec", "fasttext"])
+def test_words_of_one_model_that_lie_apart_are_no_alarm(model):
+    X = ends_of_longest_axis(words_by_frequency(model, 6000), 800)
+    assert parts_of(X).slope.high < MIXED  # so the slope alone would be an alarm
+    found = check(X)
+    assert found.verdict == "nothing found"
+    assert "cannot be judged" in found.sentence
+    assert not found.report().facts["alarm"]
+
+
+def test_equal_halves_of_two_models_of_words_are_counted_as_halves():
+    rows = np.random.default_rng(0).permutation(20_000)[:2500]
+    sides = [unit_rows(words_by_frequency(name, 20_000)[rows]) for name in ("word2vec", "fasttext")]
+    found = check(np.r_[sides[0][:1250], sides[1][1250:]])
+    assert found.verdict == "two models"
+    assert abs(found.count - 1250) <= 12
+    assert "so equal that either may be" in found.headline
+
+
+def test_smallest_number_of_rows_that_this_collection_could_show_is_said():
+    X = FIRST(1200)
+    found = check(X)
+    assert found.smallest in (20, 40, 80, 160)
+    assert f"{found.smallest} of 1,200 rows were found" in " ".join(found.limits)
+    turn = np.linalg.qr(np.random.default_rng(5).normal(size=(D, D)))[0].astype(np.float32)
+    few = 2 * found.smallest
+    assert check(np.r_[X[:few] @ turn, X[few:]]).verdict == "two models"
+    rows = np.random.default_rng(1).permutation(20_000)[:800]
+    assert smallest_found(words_by_frequency("word2vec", 20_000)[rows]) == 0
+
+
+@pytest.mark.parametrize(
+    ("high", "verdict", "rule"),
+    [
+        (0.249, "two models", "below the limit of .25"),
+        (0.25, "suspicious", "between the limits: .25 for two models, .30"),
+        (0.3, "nothing found", "not below the limits: .25 for two models, .30"),
+    ],
+)
+def test_sentence_says_limit_that_decides(high, verdict, rule):
+    rows = np.zeros(4, np.float32)
+    found = Checked(4, 8, {}, high - 0.05, high, 4, 4, rows, rows[:0])
+    assert found.verdict == verdict
+    assert rule in found.sentence
 
 
 @pytest.mark.parametrize("state", [8, 11])
