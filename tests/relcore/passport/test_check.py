@@ -184,6 +184,18 @@ def test_marks_find_their_rows_and_no_other(name, change):
     assert check(X).verdict == "marks"
 
 
+@pytest.mark.parametrize("change", ["none", "two models", "float16"])
+def test_a_condition_fails_exactly_if_the_check_alarms(mixed, change):
+    X = mixed if change == "two models" else FIRST(1200)
+    if change == "float16":
+        X[:40] = X[:40].astype(np.float16)
+    report = check(X).report()
+    failed = [case.name for case in report.cases if case.failed and not case.skipped]
+    assert failed == {"none": [], "two models": ["one model"], "float16": ["stored alike"]}[change]
+    assert report.facts["alarm"] == bool(failed)
+    assert [case.name for case in report.cases if case.skipped][-1] == "anchors"
+
+
 def test_float16_that_is_normalised_again_leaves_no_mark():
     X = unit_rows(FIRST(600).astype(np.float16).astype(np.float32))
     assert {*marks_of(X)} == {"unit length"}

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -199,8 +200,16 @@ def test_on_the_command_line_a_check_is_a_gate(file, run, vectors):
     told = json.loads(out)
     assert (code, told["alarm"], told["checks"][0]["change"]) == (1, True, "rotated")
     assert told["passport"]["model"] == "model"
-    code, out, _ = run("check", file, "new.npy", "--gate", "rotated")
+    assert run("check", file, "new.npy", "--junit", "failed.xml")[0] == 1
+    code, out, _ = run("check", file, "new.npy", "--gate", "rotated", "--junit", "passed.xml")
     assert code == 0
+    for name, failures in (("failed.xml", "1"), ("passed.xml", "0")):
+        [suite] = ElementTree.parse(name).getroot()
+        assert (suite.get("tests"), suite.get("failures")) == ("1", failures)
+        assert "Accepted by --gate: same, rounded" in suite.findtext("testcase/system-out")
+    code, _, err = run("make", file, "-o", "again.safetensors", "--junit", "made.xml")
+    assert (code, Path("made.xml").exists()) == (2, False)
+    assert "leave --junit out" in err
     assert "Rotated: the same shape" in out
     np.save("v.npy", vectors)
     made = "--model", "model", "--prompt", "query: ", "-o", "made.safetensors"
