@@ -192,10 +192,6 @@ def session_json(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> dict
     return {"relscope": __version__, "session": body}
 
 
-def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> str:
-    return json.dumps(session_json(workspace, digests), indent=1, ensure_ascii=False)
-
-
 def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> str:
     """The JSON text of a session file: its `content` with the selected ids, or with None if the ids would
     make the text too large."""

@@ -191,9 +191,9 @@ def __getattr__(name: str) -> "Any":
 
     if name not in _MODULES:
         raise AttributeError(f"module 'relcore' has no attribute {name!r}")
-    module = f"relcore.{_MODULES[name]}"
-    found = getattr(import_module(module), name, None)
-    found = globals()[name] = import_module(f"{module}.{name}") if found is None else found
+    if name in _FOLDERS:
+        return import_module(f"relcore.{name}")
+    found = globals()[name] = _public(name)
     return found
 
 
@@ -201,15 +201,54 @@ def __dir__() -> list[str]:
     return [*globals(), *_MODULES]
 
 
-class _Public(type(sys)):
-    """The type of this module. It protects the functions `migrate`, `drift` and `invert` from being replaced
-    by the folders with these names: as soon as a module in a folder is imported, Python binds the folder's
-    name here.
+def _public(name: str) -> "Any":
+    """The public function, class or module of this name, which `_MODULES` tells where to find."""
+    from importlib import import_module
+
+    module = import_module(f"relcore.{_MODULES[name]}")
+    if name in vars(module):
+        return vars(module)[name]
+    return import_module(f"{module.__name__}.{name}")
+
+
+_FOLDERS = ("check", "drift", "invert", "migrate")  # folders that have the name of their public function
+
+
+class _CallableFolder(type(sys)):
+    """The type of a folder with the name of a public function, such as `relcore.drift`. A call of the folder
+    is a call of the function, so both ``relcore.drift(old, new)`` and ``import relcore.drift.check`` work.
     """
 
+    def __call__(self, *arguments: "Any", **options: "Any") -> "Any":
+        return self.__wrapped__(*arguments, **options)
+
+    @property
+    def __wrapped__(self) -> "Any":
+        return _public(self.__name__.rpartition(".")[2])
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return self.__wrapped__.__doc__
+
+    @property
+    def __signature__(self) -> "Any":
+        from inspect import signature
+
+        return signature(self.__wrapped__)
+
+    def __reduce__(self) -> "Any":
+        from importlib import import_module
+
+        return import_module, (self.__name__,)
+
+
+class _Package(type(sys)):
+    """The type of this module. Python binds a folder here when it first imports a module of the folder."""
+
     def __setattr__(self, name: str, value: "Any") -> None:
-        if name not in _MODULES or not isinstance(value, type(sys)):
-            super().__setattr__(name, value)
+        if name in _FOLDERS and isinstance(value, type(sys)):
+            value.__class__ = _CallableFolder
+        super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Public
+sys.modules[__name__].__class__ = _Package

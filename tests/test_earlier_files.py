@@ -18,7 +18,7 @@ import pytest
 from pandas.api.types import is_numeric_dtype
 from sklearn.neighbors import NearestNeighbors
 
-from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
+from app.workspace import Workspace, from_query, from_session_file, to_query
 from relcore import __version__
 from relcore.base import records
 from relcore.base.errors import SpaceError
@@ -29,6 +29,7 @@ from relcore.encoders.encoder import DatasetSpec, Encoder, encoder_from_json
 from relcore.stitch.stitching import StitchSpec
 from relcore.studies.study import StudySpec
 from tests.plugins.conftest import _installed
+from tests.session_files import to_session_file
 
 EARLIER = sorted((Path(__file__).parent / "data" / "earlier").glob("v*"))
 # The coordinates are others: t-SNE of version 0.1.0 was scikit-learn's and not openTSNE's; UMAP repeats on one machine

@@ -133,7 +133,7 @@ class SliderOffer(live.Offer):
 
     @property
     def content(self) -> tuple[Any, ...]:
-        return *compute.pair_key(self.pair), self.anchors, self.spec
+        return compute.pair_key(self.pair), self.anchors, self.spec
 
     @property
     def header(self) -> dict[str, Any]:

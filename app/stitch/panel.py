@@ -201,9 +201,8 @@ def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | N
         key="stitch.methods",
         wrap=True,
         help=(
-            "Absolute: unchanged rows. Relative: classifiers read similarities to the anchors. Product:"
-            " several similarities, side by side or averaged. Inverse: from similarities back into the other"
-            " space."
+            "Absolute: unchanged rows. Relative: classifiers read similarities to the anchors. Inverse: from"
+            " similarities back into the other space."
             " These methods prepare each space alone; Procrustes, least squares and affine need both at once."
         ),
     )

@@ -344,7 +344,7 @@ DELTA = (
     0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 for stitching, .8 across domains
 )
 
-# Maps from a new model's queries to an old model's vectors. Each is a `migrate.estimators.Adapter`.
+# Maps from a new model's queries to an old model's vectors. Each is a `migrate.adapters.Adapter`.
 ADAPTERS = {
     "whitened": Named(
         "Relative, whitened",
@@ -364,14 +364,6 @@ ADAPTERS = {
     "ridge": Named(
         "Ridge", ".migrate.adapters:RidgeAdapter", "a linear map; leave-one-out chooses its penalty"
     ),
-}
-# Setting → the choices of version 0.2.0 that were removed.
-FORMER_CHOICES = {
-    "adapter": ("procrustes", "diagonal", "affine", "low-rank", "relative"),
-    "method": ("similarities",),
-    "methods": ("product", "average"),
-    "similarity": ("whitened-product",),
-    "strategy": ("learned",),
 }
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from relcore.base.errors import SpaceError, did_you_mean
-from relcore.base.names import FORMER_CHOICES
 
 UNSET: Any = ...
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # 18 digits fit into 64 bits
@@ -133,9 +132,6 @@ class Setting:
                     expected += "names"
         elif self.choices:
             allowed = tuple(self.choices)
-            if value in FORMER_CHOICES.get(self.name, ()):
-                got = f"{value!r}, which only version 0.2.0 has; choose another"
-                raise SpaceError(f"{self.name}: expected one of {', '.join(map(str, allowed))}, got {got}")
             if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
                 near = did_you_mean(str(value), map(str, allowed))
                 expected = f"one of {', '.join(map(str, allowed))}"

@@ -919,7 +919,6 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
 
     anchors: tuple[str, ...]
     partners: tuple[str, ...] = ()
-    method: str = setting("procrustes", choices=("procrustes",))  # only in recipes of version 0.2.0
     false_share: float = setting(
         FALSE_SHARE,
         above=0,

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.names import ADAPTERS, FORMER_CHOICES, STRATEGIES
+from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import and_list, band, counted, percent, short, signed
 from relcore.base.report import RECOMMENDED, Report, Reported, Table
 from relcore.base.rows import unit_rows
@@ -846,13 +846,6 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
         ),
     )
     random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")
-
-    def __post_init__(self) -> None:
-        # Here, recipes of version 0.2.0 may name adapters that no longer exist.
-        if isinstance(self.compared, tuple):
-            kept = tuple(name for name in self.compared if name not in FORMER_CHOICES["adapter"])
-            object.__setattr__(self, "compared", kept)
-        super().__post_init__()
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         widths = [space.dimension for space in spaces[:2]]

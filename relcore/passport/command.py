@@ -24,6 +24,8 @@ from relcore.commands.options import JUnit, Results
 from relcore.commands.printing import written
 from relcore.encode.command import dataset_spec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import Encoder
+from relcore.encoders.sentences import OnnxText
 from relcore.passport.check import MARKS, check
 from relcore.passport.passport import (
     ANCHORS,
@@ -76,9 +78,9 @@ class PassportOptions:
     encoder: str = setting(
         None,
         metavar="MODEL",
-        help="For make: FILE has one text per line, and this model makes the vectors (minilm, or a folder of"
-        " transformers). For check: try likely prompts, poolings and layers of this model, and name the"
-        " combination that makes the new vectors.",
+        help="For make: FILE has one text per line, and this model makes the vectors (minilm, a folder of"
+        " transformers, or onnx). For check: try likely prompts, poolings and layers of this model, and name"
+        " the combination that makes the new vectors.",
     )
     gate: str = setting(
         "rounded",
@@ -156,9 +158,16 @@ def _make_passport(options: argparse.Namespace) -> Passport:
     if card.pooling:
         encoder = replace(encoder, pooling=card.pooling)
     [rows] = encode_texts(encoder, texts, card.prompt).values()
-    name = card.model or Path(options.encoder).name
+    name = card.model or _name_of(options.encoder, encoder)
     space = LatentSpace(rows, texts, name=name)
     return Passport.of(space, replace(card, model=name, pooling=encoder.pooling))
+
+
+def _name_of(text: str, encoder: Encoder) -> str:
+    """The name of the model that a user names with this text."""
+    if isinstance(encoder, OnnxText):
+        return Path(encoder.model).name
+    return Path(text).name
 
 
 def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:

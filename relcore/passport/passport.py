@@ -35,6 +35,7 @@ from relcore.spaces.space import LatentSpace, RowNumbers, as_space, ids_of, row_
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from relcore.encoders.sentences import OnnxText
     from relcore.encoders.transformers import PretrainedText
 
 # Test whether a collection holds vectors of two models. The test compares the short axes of the two parts
@@ -896,7 +897,9 @@ POOLINGS = ("mean", "cls")
 NAMED = 0.999  # minimum mean cosine between vectors and those that their recipe gives
 
 
-def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -> dict[str, np.ndarray]:
+def encode_texts(
+    encoder: PretrainedText | OnnxText, texts: Sequence[str], *prompts: str
+) -> dict[str, np.ndarray]:
     """Encode texts by several recipes: with each prompt, which is put before each text, and by each layer of
     the encoder. Returns vectors (n, d) by the name of the recipe (“prompt, pooling, output”).
     """
@@ -907,18 +910,24 @@ def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -
     dataset = Dataset(lambda start, stop: items[start:stop], numbers, name="anchors", kind="texts")
     encode = encoder.prepare(dataset, silent)
     return {
-        f"the prompt {prompt!r}, pooling {encoder.pooling}, {output}": rows
+        ", ".join(filter(None, [f"the prompt {prompt!r}", f"pooling {encoder.pooling}", output])): rows
         for prompt in prompts
         for output, rows in encode([f"{prompt}{text}" for text in items]).items()
     }
 
 
-def model_at_hand(name: str, last: bool = False) -> PretrainedText:
-    """Load the text encoder that outputs all layers of a model, or only its `last` one. The name is "minilm"
-    or the path of a transformers folder.
+def model_at_hand(name: str, last: bool = False) -> PretrainedText | OnnxText:
+    """Load the text encoder that outputs all layers of a model, or only its `last` one. The name is "minilm",
+    the path of a transformers folder, "onnx" for the bundled graph, which has one output, or "onnx:FOLDER".
     """
+    from relcore.encoders.sentences import OnnxText
     from relcore.encoders.transformers import PretrainedText, minilm_folder, model_folder
 
+    kind, _, graph = name.partition(":")
+    if kind in ("onnx", "onnx-text"):
+        if graph:
+            return OnnxText(graph)
+        return OnnxText()
     if name == "minilm":
         folder = minilm_folder()
     else:
@@ -932,7 +941,10 @@ def model_at_hand(name: str, last: bool = False) -> PretrainedText:
 
 
 def name_recipe(
-    encoder: PretrainedText, texts: Sequence[str], new: np.ndarray, prompts: Sequence[str] = PROMPTS
+    encoder: PretrainedText | OnnxText,
+    texts: Sequence[str],
+    new: np.ndarray,
+    prompts: Sequence[str] = PROMPTS,
 ) -> str:
     """The recipe (prompt, pooling and layer) with which this model encodes the texts as the vectors `new` (n,
     e); "" if there is none."""
@@ -940,13 +952,16 @@ def name_recipe(
 
 
 def recipes_of(
-    encoder: PretrainedText, texts: Sequence[str], prompts: Sequence[str] = PROMPTS
+    encoder: PretrainedText | OnnxText, texts: Sequence[str], prompts: Sequence[str] = PROMPTS
 ) -> dict[str, np.ndarray]:
     """The result of `encode_texts` with both poolings."""
     tried: dict[str, np.ndarray] = {}
-    for pooling in POOLINGS:  # layer 0 needs the mean, because its class token is the same for every text
-        layers = tuple(layer for layer in encoder.layers if layer or pooling == "mean")
-        tried |= encode_texts(replace(encoder, layers=layers, pooling=pooling), texts, *prompts)
+    for pooling in POOLINGS:
+        variant = replace(encoder, pooling=pooling)
+        if hasattr(variant, "layers") and pooling != "mean":
+            # Layer 0 needs the mean, because its class token is the same for every text.
+            variant = replace(variant, layers=tuple(filter(None, variant.layers)))
+        tried |= encode_texts(variant, texts, *prompts)
     return tried
 
 

@@ -5,11 +5,12 @@ import pytest
 
 from app import jobs
 from app.link import panel
-from app.workspace import Workspace, from_session_file, to_session_file
+from app.workspace import Workspace, from_session_file
 from relcore.catalog.catalog import load, load_encoding
 from relcore.catalog.task import inputs_of
 from relcore.linking.bootstrap import BootstrapResult
 from tests.app.conftest import Session, save_space
+from tests.session_files import to_session_file
 
 LINK = ("connect", "Link")
 pytestmark = pytest.mark.usefixtures("ran_in_place", "queue")

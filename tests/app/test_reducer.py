@@ -20,7 +20,6 @@ from app.workspace import (
     from_query,
     from_session_file,
     to_query,
-    to_session_file,
 )
 from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS, SIMILARITIES, STRATEGIES
@@ -29,6 +28,7 @@ from relcore.compare.scene import MapLook
 from relcore.figures.scene import Condition
 from relcore.maps.pane_maps import NUMBERS
 from tests.app.conftest import save_space
+from tests.session_files import to_session_file
 
 CLICKS = 450
 

@@ -14,13 +14,13 @@ import pytest
 from app import sharing
 from app.jobs import OwnQueue, need_access_to_all
 from app.sharing import Member
-from app.workspace import to_session_file
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, encode, encode_job, encoding_spec, stored_encoding_spec
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 from tests.app.conftest import save_space
+from tests.session_files import to_session_file
 from tests.waiting import until
 
 SECRET = b"swordfish is the password\n"

@@ -12,7 +12,6 @@ from app.workspace import (
     from_query,
     from_session_file,
     to_query,
-    to_session_file,
 )
 from relcore import __version__
 from relcore.base.errors import SpaceError
@@ -24,6 +23,7 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.entries import StoreError
 from relcore.runs.jobs import JobQueueError
+from tests.session_files import to_session_file
 
 FILE = SpaceSpec("file", "/data/é vectors.csv", 5000, (("id_column", "word"), ("invalid", "drop")))
 FULL = Workspace(

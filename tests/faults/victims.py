@@ -33,7 +33,7 @@ _processes = multiprocessing.get_context("forkserver")
 # So that each victim starts in milliseconds; lancedb starts threads, which a fork would lose.
 _processes.set_forkserver_preload(
     [__name__, "sklearn.datasets", "PIL.Image", "pyarrow.parquet", "relcore.cli", "relcore.files.confined"]
-    + [f"relcore.{module}" for module in ("commands.adapt", "commands.project", "migrate.adapters")]
+    + [f"relcore.{module}" for module in ("migrate.adapt_command", "project.command", "migrate.adapters")]
 )
 
 

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-from app.workspace import Workspace, _query, from_query, from_session_file, to_session_file
+from app.workspace import Workspace, _query, from_query, from_session_file
 from tests.hostile.cases import Case, spoiled
 from tests.hostile.json_values import EARLIER, changed, differences, text
+from tests.session_files import to_session_file
 
 NAMES = ("session", "space")
 

@@ -3,10 +3,12 @@
 import ast
 import inspect
 import json
+import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -50,6 +52,20 @@ def test_keywords_and_choices_are_in_the_signature(name):
         return
     kinds = {one.kind for one in inspect.signature(public).parameters.values()}
     assert inspect.Parameter.VAR_KEYWORD not in kinds
+
+
+def test_folders_with_the_name_of_a_function_are_both():
+    folders = {path.name for path in (ROOT / "relcore").iterdir() if path.is_dir()}
+    assert set(relcore._FOLDERS) == folders & set(relcore.__all__)
+    import relcore.drift.check as module
+
+    assert relcore.drift.check is module
+    assert pickle.loads(pickle.dumps(relcore.drift)) is relcore.drift
+    assert pickle.loads(pickle.dumps(module.drift)) is module.drift
+    with mock.patch("relcore.drift.check.drift", return_value="patched"):
+        assert relcore.drift(1, 2) == "patched"
+    assert inspect.signature(relcore.drift) == inspect.signature(module.drift)
+    assert relcore.drift.__doc__ == module.drift.__doc__
 
 
 def snippets():

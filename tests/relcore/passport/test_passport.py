@@ -311,3 +311,17 @@ def test_the_recipe_is_named_where_the_model_is_at_hand(run):
         code, out, _ = run("check", "old.safetensors", "new.safetensors", "--encoder", "minilm", "--json")
         told = json.loads(out)["checks"][0]
         assert (code, told["change"], told["recipe"]) == (1, "changed recipe", recipe)
+
+
+def test_an_onnx_model_makes_a_passport_and_is_recognised(run, tmp_path):
+    pytest.importorskip("onnxruntime")
+    code, out, _ = run(
+        "make", "texts.txt", "--encoder", "onnx", "--prompt", "query: ", "-o", "new.safetensors"
+    )
+    assert code == 0
+    assert "encoded by paraphrase-MiniLM-L3-v2" in out
+    code, out, _ = run("make", "texts.txt", "--encoder", "onnx-text", "-o", "old.safetensors")
+    assert code == 0
+    code, out, _ = run("check", "old.safetensors", "new.safetensors", "--encoder", "onnx", "--json")
+    assert code == 1
+    assert "the prompt 'query: ', pooling mean" in out
