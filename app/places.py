@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from app.page_settings import ask_for_tab, kept_tabs
+from relcore.base.names import TABS, Named, named_in_errors
 
 _PAGES = Path(__file__).parents[1] / "pages"
+
+# Our own tabs, in the family to which plugins add theirs: place and title in small letters → the function
+# that draws the tab.
+TABS.own |= {
+    "explore scores": Named("Scores", "app.compare.scores:draw"),
+    "explore where they differ": Named("Where they differ", "app.compare.differences:where_they_differ"),
+    "explore anchors": Named("Anchors", "app.anchors.panel:draw"),
+    "explore selection": Named("Selection", "app.compare.selected_rows:draw"),
+    "connect stitch": Named("Stitch", "app.stitch.panel:page"),
+    "connect languages": Named("Languages", "app.stitch.languages:draw"),
+    "connect invert": Named("Invert", "app.invert.panel:draw"),
+    "connect link": Named("Link", "app.link.panel:page"),
+    "connect universe": Named("Universe", "app.universe.panel:page"),
+    "migrate new model": Named("New model", "app.migrate.panel:draw"),
+    "migrate drift": Named("Drift", "app.drift.panel:draw"),
+    "research studies": Named("Studies", "app.studies.panel:page"),
+    "research papers": Named("Papers", "app.papers.panel:draw"),
+}
 
 
 @dataclass(frozen=True)
 class Place:
-    """A page of the app. `tabs` are the titles of its tabs. The session state has the open tab under
-    ``NAME.tab``."""
+    """A page of the app. The session state has its open tab under ``NAME.tab``."""
 
     name: str
     icon: str
-    tabs: tuple[str, ...] = ()
+
+    @property
+    def entries(self) -> dict[str, Named]:
+        """The entries of this place's tabs in the registry, by their titles."""
+        found = {}
+        for name, entry in TABS.items():
+            place, _, title = name.partition(" ")
+            if place == self.name:
+                found[title.capitalize() if entry.plugin else entry.title] = entry
+        return found
+
+    @property
+    def tabs(self) -> tuple[str, ...]:
+        return tuple(self.entries)
 
     @property
     def title(self) -> str:
@@ -36,12 +67,14 @@ class Place:
     def file(self) -> Path:
         return _PAGES / f"{self.name}.py"
 
-    def draw_tabs(self, *draws: Callable[[], None]) -> None:
-        """Draw the tabs. Only the open tab is computed."""
-        for tab, draw in zip(kept_tabs(self.tabs, self.key), draws, strict=True):
+    def draw_tabs(self, *given: Any) -> None:
+        """Draw the tabs. Only the open tab is imported and computed: its function gets what is `given`."""
+        entries = self.entries
+        for tab, entry in zip(kept_tabs(tuple(entries), self.key), entries.values(), strict=True):
             with tab:
                 if tab.open:
-                    draw()
+                    with named_in_errors(entry.plugin):
+                        entry.load()(*given)
 
     def page(self) -> StreamlitPage:
         look = {"title": self.title, "icon": f":material/{self.icon}:"}
@@ -50,10 +83,10 @@ class Place:
 
 
 START = Place("start", "home")
-EXPLORE = Place("explore", "join_inner", ("Scores", "Where they differ", "Anchors", "Selection"))
-CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Link", "Universe"))
-MIGRATE = Place("migrate", "move_up", ("New model", "Drift"))
-RESEARCH = Place("research", "science", ("Studies", "Papers"))
+EXPLORE = Place("explore", "join_inner")
+CONNECT = Place("connect", "conversion_path")
+MIGRATE = Place("migrate", "move_up")
+RESEARCH = Place("research", "science")
 DATA = Place("data", "database")  # a button at the top left opens it
 PLACES = {place.name: place for place in (START, EXPLORE, CONNECT, MIGRATE, RESEARCH, DATA)}
 # Former pages, whose addresses old links may still use.

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import streamlit as st
 
 from app import compute, panes, session, toolbar
 from app.anchors import effect
-from app.anchors import panel as anchors
-from app.compare import choosers, scores, selected_rows
-from app.compare.differences import where_they_differ
+from app.compare import choosers
 from app.compare.headline import headline, in_words, is_unmatched, model_names, until_scored
 from app.compare.inspector import inspector
 from app.compare.search import found_by_one_model
 from app.places import CONNECT, EXPLORE, go
 from app.plain_text import plain
 from app.spaces import shards
-from app.workspace import BUNDLED
 from relcore.base.errors import SpaceError
 
 workspace = session.workspace()
@@ -84,19 +80,4 @@ with picture:
 with side:
     inspector(pair)
 
-
-def draw_scores() -> None:
-    scores.draw(workspace, models)
-    own = {spec for spec in workspace.spaces if spec not in BUNDLED}
-    if len(own.union(workspace.models)) > 2 and st.button(
-        "Compare more than two spaces", icon=":material/hub:", key="scores.universe"
-    ):
-        go(CONNECT, "Universe")
-
-
-EXPLORE.draw_tabs(
-    draw_scores,
-    partial(where_they_differ, workspace, pair, drawing.view),
-    partial(anchors.draw, workspace, models),
-    partial(selected_rows.draw, workspace, pair),
-)
+EXPLORE.draw_tabs(workspace, models, drawing.view)

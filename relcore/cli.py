@@ -1,5 +1,5 @@
-"""The command ``relscope``, which offers the functions of the app without a screen. The commands are in the
-modules of `relcore.commands`.
+"""The command ``relscope``, which offers the functions of the app without a screen. It finds its commands,
+each in the room of its feature, by `relcore.base.names.COMMANDS`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, TextIO
 
 from relcore.base import access, environment, stopping
 from relcore.base.errors import NoCommonId, RelscopeError, with_install_hint
+from relcore.base.names import named_in_errors
 from relcore.base.text import harmless, visible
 from relcore.base.writing import sweep_temporary
-from relcore.commands.parser import COMMANDS as COMMANDS
 from relcore.commands.parser import parser_of
 
 
@@ -51,9 +51,8 @@ def main(
                 os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expand_home(options.store))
             if check:
                 check(options)
-            if arguments[0] not in ("app", "mcp"):
+            if not options.serves:
                 # Start the process that reads files. If a file ends in .npy, wait until another one is read.
-                # The commands app and mcp start such processes by themselves.
                 if ".npy" not in "".join(arguments):
                     confined.start()
                 if not check:
@@ -66,7 +65,8 @@ def main(
 
             for option, suffixes in options.suffixes.items():
                 need_suffix(getattr(options, option), [*suffixes])
-            report = options.run(options)
+            with named_in_errors(options.plugin):
+                report = options.run(options)
             if report is None:
                 code = 0
             else:

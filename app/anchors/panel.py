@@ -18,6 +18,7 @@ from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.compare.columns import centred_neighbours
 from relcore.compare.scoring import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
+from relcore.maps.pane_maps import View
 from relcore.represent.similarity import FEWEST, AnchorDiagnostics
 from relcore.runs.entries import digest_of
 from relcore.spaces.space import Match, distinct_names
@@ -213,7 +214,7 @@ PARTS = {
 }
 
 
-def draw(workspace: Workspace, pair: Match) -> None:
+def draw(workspace: Workspace, pair: Match, _: View) -> None:
     lists.pickers(workspace, pair)
     if workspace.anchors:
         show_table(workspace, pair)

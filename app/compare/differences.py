@@ -32,7 +32,8 @@ _LISTED = 200  # maximum number of rows at each end of the table, which is sorte
 _JOB_SECONDS = 60.0  # seconds; a longer job waits for a click
 
 
-def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
+def where_they_differ(workspace: Workspace, models: Match, drawn: View) -> None:
+    pair = models.pair()
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     if len(table) == len(drawn.rows):
         part = "all"

@@ -13,16 +13,27 @@ from app.compare.headline import (
     scores_figure,
 )
 from app.jobs import exact_scores, follow
+from app.places import CONNECT, go
 from app.plain_text import plain
 from app.tables import score_table, show_cautions
-from app.workspace import Workspace
+from app.workspace import BUNDLED, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
+from relcore.maps.pane_maps import View
 from relcore.scores.score import Score
 from relcore.spaces.space import GuessedIds, Match
 
 
-def draw(workspace: Workspace, models: Match) -> None:
+def draw(workspace: Workspace, models: Match, _: View) -> None:
+    _draw_scores(workspace, models)
+    own = {spec for spec in workspace.spaces if spec not in BUNDLED}
+    if len(own.union(workspace.models)) > 2 and st.button(
+        "Compare more than two spaces", icon=":material/hub:", key="scores.universe"
+    ):
+        go(CONNECT, "Universe")
+
+
+def _draw_scores(workspace: Workspace, models: Match) -> None:
     pair = models.pair()
     _, choice, button = st.columns([3, 1, 1], vertical_alignment="bottom")
     if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):

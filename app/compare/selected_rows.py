@@ -20,13 +20,15 @@ from relcore.base.numbers import counted, short
 from relcore.base.report import delimited_text
 from relcore.catalog.catalog import MOST_KEPT, with_kept
 from relcore.figures.scene import SELECTED_ROWS, Condition
+from relcore.maps.pane_maps import View
 from relcore.spaces.space import Match, distinct_names
 from relcore.studies.study import share
 
 _SHOWN = 1000
 
 
-def draw(workspace: Workspace, pair: Match) -> None:
+def draw(workspace: Workspace, models: Match, _: View) -> None:
+    pair = models.pair()
     chosen, rows = selected_rows(pair)
     if not chosen:
         st.caption("Select rows with the lasso, in the legend (Shift and click) or by the search box.")

@@ -240,7 +240,7 @@ _COLORS = {HOLDS: "green", PARTLY: "orange", DOES_NOT: "red"}
 _GOING = "relscope.papers-going"
 
 
-def draw() -> None:
+def draw(_: Workspace) -> None:
     st.html(STYLE)
     rows = load_rows()
     results = {name: ours for name in RUNS if (ours := result_of(name, queue().store))}

@@ -17,6 +17,7 @@ from typing import Any
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, did_you_mean, missing_library, quote
+from relcore.base.names import COMMANDS, TOOLS
 from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.base.version import __version__
@@ -25,19 +26,15 @@ from relcore.commands.command import command
 from relcore.commands.parser import written
 from relcore.stores.index import parse_place
 
-# Command that an agent may call → the options that are fixed, so that it answers a question and writes no
-# file.
-TOOLS: dict[str, dict[str, str]] = {
-    "available": {},
-    "compare": {},
-    "migrate": {},
-    "drift": {},
-    "passport": {"verb": "check"},
-    "check": {},
-    "link": {},
-}
 _OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # options that only the server sets
-_CHILD = "import sys; from relcore.agents.command import answer; sys.exit(answer(sys.argv[1:]))"
+_CHILD = """
+import sys
+from relcore.agents.command import confine, need_open
+from relcore.cli import main
+
+confine()
+sys.exit(main(sys.argv[1:], check=need_open))
+"""
 # maximum numbers of rows and of ids in an answer to an agent
 _MOST_ITEMS = 100
 _MOST_TEXTS = 10
@@ -63,6 +60,7 @@ class ServerOptions:
     " places that are named here. An agent's client starts this command and talks to it on stdin and"
     " stdout.",
     ("~/vectors lancedb:store#notes",),
+    serves=True,
 )
 def run_mcp(options: argparse.Namespace) -> None:
     if find_spec("mcp") is None:
@@ -79,7 +77,7 @@ def run_mcp(options: argparse.Namespace) -> None:
     hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
     async def listed(*_: Any) -> types.ListToolsResult:
-        about = {name: {"description": _parser(name).description, "annotations": hints} for name in TOOLS}
+        about = {name: {"description": _parser(name).description, "annotations": hints} for name in _names()}
         tools = [types.Tool(name=name, input_schema=schema_of(name), **more) for name, more in about.items()]
         return types.ListToolsResult(tools=tools)
 
@@ -139,13 +137,9 @@ def _environment(places: Sequence[str]) -> dict[str, str]:
     return {**os.environ, access.OPENED: json.dumps(opened), access.ENVIRONMENT: "1", "PYTHONPATH": paths}
 
 
-def answer(arguments: Sequence[str]) -> int:
-    """Run a command for an agent, and return its exit code. The command may read only the paths that the
-    server opened to agents."""
-    from relcore.cli import main
-
+def confine() -> None:
+    """From here on, commands of this process may read only the paths that the server opened to agents."""
     access.set_asker(lambda: access.AccessContext(limits=_LIMITS))
-    return main(arguments, check=need_open)
 
 
 def need_open(options: argparse.Namespace) -> None:
@@ -173,6 +167,15 @@ def _need_open_name(text: str) -> None:
         access.readable_path(place)
 
 
+def _names() -> list[str]:
+    """The names of the tools whose code can be loaded."""
+    return [name for name in TOOLS.working() if name in COMMANDS]
+
+
+def _fixed(name: str) -> Mapping[str, str]:
+    return TOOLS[name].load().fixed
+
+
 @cache
 def _parser(name: str) -> argparse.ArgumentParser:
     from relcore.commands.parser import parser_of
@@ -185,7 +188,7 @@ def _arguments(name: str) -> Iterator[argparse.Action]:
     that the server sets."""
     for action in _parser(name)._actions:
         hidden = action.help in (None, argparse.SUPPRESS) or isinstance(action, argparse._HelpAction)
-        if not (hidden or written(action) or action.dest in {*_OURS, "format", *TOOLS[name]}):
+        if not (hidden or written(action) or action.dest in {*_OURS, "format", *_fixed(name)}):
             yield action
 
 
@@ -232,7 +235,7 @@ def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
         raise SpaceError(f"{name}: expected arguments among {', '.join(known)}, got {quote(unknown)}{near}")
     options = ["--json"]
     places = []
-    fixed = TOOLS[name]
+    fixed = _fixed(name)
     for action in _parser(name)._actions:
         if action.dest in fixed:
             value = fixed[action.dest]

@@ -8,6 +8,7 @@ time. Other packages add entries to a `Family` by entry points (see docs/plugin)
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections import Counter
@@ -86,15 +87,22 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
     only for a name that Relscope itself lacks.
 
     In a shared app, a `private` family ignores plugins, because their settings may be paths that visitors
-    must not open.
+    must not open. If the environment variable `unless` is 1, it does not ignore them.
     """
 
     def __init__(
-        self, family: str, kind: type[Entry], own: dict[str, Entry], private: bool = False, **usual: Any
+        self,
+        family: str,
+        kind: type[Entry],
+        own: dict[str, Entry],
+        private: bool = False,
+        unless: str = "",
+        **usual: Any,
     ) -> None:
         self._family = family
         self._kind = kind
         self._private = private
+        self._unless = unless
         self._usual = usual
         self.own = own  # Relscope's choices, without those of plugins
 
@@ -105,7 +113,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
 
     @property
     def added(self) -> dict[str, Entry]:
-        if self._private:
+        if self._private and os.environ.get(self._unless) != "1":
             from relcore.base import access
 
             if access.is_shared():
@@ -476,30 +484,147 @@ ENCODERS = Family(
     private=True,
 )
 
+# Command of the command line → the `commands.command.Command` that runs it.
+COMMANDS = Family(
+    "commands",
+    Named,
+    {
+        "available": Named(
+            "available",
+            ".available.command:run_available",
+            "list the spaces on this machine, or what a file holds",
+        ),
+        "app": Named(
+            "app", ".launch.command:run_app", "open the app in the browser, with your spaces loaded"
+        ),
+        "encode": Named("encode", ".encode.command:run_encode", "encode pictures or texts as spaces"),
+        "project": Named(
+            "project",
+            ".project.command:run_project",
+            "describe the rows of a space by their similarities to anchors",
+        ),
+        "compare": Named(
+            "compare",
+            ".compare.command:run_compare",
+            "score how similar two spaces are, absolute and relative to anchors, with chance levels",
+        ),
+        "audit": Named(
+            "audit",
+            ".audit.command:run_audit",
+            "find anchor pairs that are wrong, and score the spaces without them",
+        ),
+        "drift": Named(
+            "drift",
+            ".drift.command:run_drift",
+            "compare two versions of a space, and fail if the drift matters",
+        ),
+        "adapt": Named(
+            "adapt",
+            ".migrate.adapt_command:run_adapt",
+            "map rows with an adapter from one store of vectors to another, or show its card",
+        ),
+        "stitch": Named(
+            "stitch", ".stitch.command:run_stitch", "test every encoder with the head of every other encoder"
+        ),
+        "invert": Named(
+            "invert",
+            ".invert.command:run_invert",
+            "translate one space into another through anchors, and measure the error",
+        ),
+        "link": Named(
+            "link",
+            ".linking.command:run_link",
+            "find rows of two spaces that are the same thing, from a few known pairs or from none",
+        ),
+        "universe": Named(
+            "universe",
+            ".universe.command:run_universe",
+            "bring several spaces into one by one map each, add a space to it, or map rows",
+        ),
+        "passport": Named(
+            "passport",
+            ".passport.command:run_passport",
+            "publish anchors with their vectors, or check what became of them",
+        ),
+        "check": Named(
+            "check",
+            ".check.command:run_check",
+            "tell whether a collection of vectors was made by one model or by two",
+        ),
+        "study": Named(
+            "study", ".studies.command:run_study", "run or resume a study; without a name, list all studies"
+        ),
+        "migrate": Named(
+            "migrate",
+            ".migrate.command:run_migrate",
+            "decide about a new embedding model: keep, bridge, query both models or re-embed",
+        ),
+        "export": Named(
+            "export",
+            ".export.command:run_export",
+            "write a map, its rows and their neighbours as a table for Embedding Atlas",
+        ),
+        "figure": Named("figure", ".redraw.command:run_figure", "draw a figure again from its recipe"),
+        "mcp": Named(
+            "mcp",
+            ".agents.command:run_mcp",
+            "serve commands as tools to an agent, by the Model Context Protocol",
+        ),
+    },
+)
+
+# Command that an agent may call → the `commands.command.Tool` that fixes some of its options, so that it
+# answers a question and writes no file.
+TOOLS = Family(
+    "tools",
+    Named,
+    {
+        "available": Named("available", ".commands.command:FREE_TOOL"),
+        "compare": Named("compare", ".commands.command:FREE_TOOL"),
+        "migrate": Named("migrate", ".commands.command:FREE_TOOL"),
+        "drift": Named("drift", ".commands.command:FREE_TOOL"),
+        "passport": Named("passport", ".passport.command:TOOL"),
+        "check": Named("check", ".commands.command:FREE_TOOL"),
+        "link": Named("link", ".commands.command:FREE_TOOL"),
+    },
+)
+
+# Tab of the app, named by its place and its title in small letters → the function that draws it. The app adds
+# its own tabs in app/places.py. A shared app has no tabs of plugins unless RELSCOPE_PLUGIN_TABS is 1, because
+# such a tab may open any file for its visitors.
+PLUGIN_TABS = "RELSCOPE_PLUGIN_TABS"
+TABS = Family("tabs", Named, {}, private=True, unless=PLUGIN_TABS)
+TAB_PLACES = ("explore", "connect", "migrate", "research")
+
 # Figure, as recipes name it → the `Recipe` that draws it.
-FIGURES = {
-    "comparison": Named("", ".compare.scene:Panes"),
-    "scores": Named("", ".compare.scene:Scores"),
-    "anchor-audit": Named("", ".compare.scoring:AnchorAudit"),
-    "drift": Named("", ".drift.check:DriftChart"),
-    "all-pairs": Named("", ".compare.scene:PairMap"),
-    "differences": Named("", ".compare.scoring:GroupDifferences"),
-    "universe": Named("", ".universe.universe:UniverseChart"),
-    "study": Named("", ".studies.study:StudyChart"),
-    "stitch-matrix": Named("", ".stitch.stitching:StitchMatrix"),
-    "stitch-confusion": Named("", ".stitch.stitching:StitchConfusion"),
-    "try-it": Named("", ".stitch.try_it:TryIt"),
-    "cross-lingual": Named("", ".stitch.try_it:CrossLingual"),
-    "inversion": Named("", ".invert.inversion:RecoveredRows"),
-    "inversion-errors": Named("", ".invert.inversion:RecoveryErrors"),
-    "migration-options": Named("", ".migrate.measurements:MigrationChart"),
-    "cascade-price": Named("", ".migrate.measurements:CascadePrice"),
-    "threshold-change": Named("", ".migrate.measurements:ThresholdScores"),
-    "passport": Named("", ".passport.check:PassportChart"),
-    "check": Named("", ".passport.check:CheckChart"),
-    "bootstrap": Named("", ".linking.link:BootstrapRounds"),
-    "bootstrap-scores": Named("", ".linking.link:BootstrapScores"),
-}
+FIGURES = Family(
+    "figures",
+    Named,
+    {
+        "comparison": Named("", ".compare.scene:Panes"),
+        "scores": Named("", ".compare.scene:Scores"),
+        "anchor-audit": Named("", ".compare.scoring:AnchorAudit"),
+        "drift": Named("", ".drift.check:DriftChart"),
+        "all-pairs": Named("", ".compare.scene:PairMap"),
+        "differences": Named("", ".compare.scoring:GroupDifferences"),
+        "universe": Named("", ".universe.universe:UniverseChart"),
+        "study": Named("", ".studies.study:StudyChart"),
+        "stitch-matrix": Named("", ".stitch.stitching:StitchMatrix"),
+        "stitch-confusion": Named("", ".stitch.stitching:StitchConfusion"),
+        "try-it": Named("", ".stitch.try_it:TryIt"),
+        "cross-lingual": Named("", ".stitch.try_it:CrossLingual"),
+        "inversion": Named("", ".invert.inversion:RecoveredRows"),
+        "inversion-errors": Named("", ".invert.inversion:RecoveryErrors"),
+        "migration-options": Named("", ".migrate.measurements:MigrationChart"),
+        "cascade-price": Named("", ".migrate.measurements:CascadePrice"),
+        "threshold-change": Named("", ".migrate.measurements:ThresholdScores"),
+        "passport": Named("", ".passport.check:PassportChart"),
+        "check": Named("", ".passport.check:CheckChart"),
+        "bootstrap": Named("", ".linking.link:BootstrapRounds"),
+        "bootstrap-scores": Named("", ".linking.link:BootstrapScores"),
+    },
+    private=True,
+)
 
 # Figure of an earlier version → the study that now draws it; "" if there is none.
 FORMER_FIGURES = {
@@ -605,7 +730,10 @@ STUDIES = Family(
     private=True,
 )
 
-FAMILIES: tuple[Family[Any], ...] = (SIMILARITIES, METHODS, METRICS, FORMATS, INDEXES, ENCODERS, STUDIES)
+FAMILIES: tuple[Family[Any], ...] = (
+    *(SIMILARITIES, METHODS, METRICS, FORMATS, INDEXES, ENCODERS, STUDIES),
+    *(COMMANDS, TOOLS, TABS, FIGURES),
+)
 
 
 # Plugins: names that installed packages add, by entry points in groups such as ``relscope.metrics``.
@@ -613,8 +741,13 @@ FAMILIES: tuple[Family[Any], ...] = (SIMILARITIES, METHODS, METRICS, FORMATS, IN
 # The names come from the packages' metadata; a package is imported when one of its names is used. A package
 # that fails causes a warning. No package can replace a name of Relscope or of another package.
 
-# Family → the base class of its entries. The entries of "methods" are functions.
+# Family → the base class of its entries. The entries of "methods" and "tabs" are functions, and those of
+# "commands" and "tools" are instances of the class.
 _BASES = {
+    "commands": "relcore.commands.command:Command",
+    "tools": "relcore.commands.command:Tool",
+    "tabs": "",
+    "figures": "relcore.catalog.task:Recipe",
     "metrics": "relcore.scores.comparison:Metric",
     "similarities": "relcore.represent.similarity:Similarity",
     "encoders": "relcore.encoders.encoder:Encoder",
@@ -623,8 +756,18 @@ _BASES = {
     "studies": "relcore.studies.study:Study",
     "stores": "relcore.stores.index:VectorIndex",
 }
+_INSTANCES = ("commands", "tools")
 _WORDS = re.compile(r"[a-z0-9]+([ _-][a-z0-9]+)*")
+_WORD = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_TAB = re.compile(rf"({'|'.join(TAB_PLACES)}) [a-z0-9].*")
 _SUFFIX = re.compile(r"(\.[a-z0-9_-]+)+")
+# Family → the shape of its names, and the shape in words. Other names are words in small letters.
+_SHAPES = {
+    "formats": (_SUFFIX, "a suffix such as .ext"),
+    "commands": (_WORD, "a word in small letters"),
+    "tools": (_WORD, "a word in small letters"),
+    "tabs": (_TAB, f"{', '.join(TAB_PLACES)} and a title in small letters"),
+}
 _REFUSED = (".pkl", ".pickle", ".joblib", ".kv", ".zip")  # suffixes that no plugin may read
 _SCHEMES = {"http", "https", "file", "ftp", "s3", "gs", "az", "abfs", "hf", "memory"}
 
@@ -643,12 +786,9 @@ def plugin_entries(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[
     for point in points:
         name = point.name
         plugin = f"{point.dist.name} {point.dist.version}"
-        known = _SUFFIX if family == "formats" else _WORDS
+        pattern, kind = _SHAPES.get(family, (_WORDS, "words in small letters"))
         expected = ""
-        if not known.fullmatch(name) or len(name) > 40 or (family == "stores" and name in _SCHEMES):
-            kind = "words in small letters"
-            if family == "formats":
-                kind = "a suffix such as .ext"
+        if not pattern.fullmatch(name) or len(name) > 40 or (family == "stores" and name in _SCHEMES):
             expected = f"{kind} as a name"
         elif name in own or (family == "formats" and name.endswith((*own, *_REFUSED))):
             expected = "another name than those of Relscope"
@@ -677,7 +817,12 @@ def load(family: str, where: str, plugin: str) -> Any:
     if not base[0]:
         if not callable(code):
             raise _broken(plugin, f"a function as {where}", type(code).__name__)
-    elif not isclass(code) or not issubclass(code, getattr(import_module(base[0]), base[2])):
+        return code
+    expected = getattr(import_module(base[0]), base[2])
+    if family in _INSTANCES:
+        if not isinstance(code, expected):
+            raise _broken(plugin, f"a {base[2]} as {where}", type(code).__name__)
+    elif not isclass(code) or not issubclass(code, expected):
         raise _broken(plugin, f"a subclass of {base[2]} as {where}", repr(code))
     elif lacking := sorted(getattr(code, "__abstractmethods__", ())):
         raise _broken(plugin, f"{where} to have {', '.join(lacking)}", "none")

@@ -31,6 +31,7 @@ class Command:
     output : help of ``-o``; "" if the command writes only its report, or nothing
     suffixes : the allowed suffixes of each file that is written, by the option that names the file
     more : function that adds options that no field can declare
+    serves : whether the command runs until it is stopped, and starts the processes that read files by itself
     """
 
     run: Callable[[argparse.Namespace], Report | None]
@@ -40,6 +41,7 @@ class Command:
     output: str = ""
     suffixes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     more: Callable[[argparse.ArgumentParser], None] | None = None
+    serves: bool = False
 
     def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:
         parser.description = f"{parser.description} {self.about}".strip()
@@ -55,8 +57,18 @@ class Command:
         add(parser, *self.kinds)
         if self.more:
             self.more(parser)
-        parser.set_defaults(run=self.run, suffixes=suffixes)
+        parser.set_defaults(run=self.run, suffixes=suffixes, serves=self.serves)
         parser.epilog = "\n".join(["example:", *(f"  relscope {name} {call}" for call in self.examples)])
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A command as a tool of AI agents. `fixed` has the values of the options that an agent must not set."""
+
+    fixed: Mapping[str, str] = field(default_factory=dict)
+
+
+FREE_TOOL = Tool()
 
 
 def command(*declared: Any, **more: Any) -> Callable[..., Command]:

@@ -1,50 +1,20 @@
-"""The table of all commands, and the parser of the command line."""
+"""The parser of the command line."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any, NoReturn
 
 from relcore.base.environment import DEVICE, DEVICE_HELP
 from relcore.base.errors import SpaceError, did_you_mean
+from relcore.base.names import COMMANDS, Named, named_in_errors
 from relcore.base.version import __version__
 from relcore.commands.completion import SHELLS, script
 
-COMMANDS = {
-    "available": "list the spaces on this machine, or what a file holds",
-    "app": "open the app in the browser, with your spaces loaded",
-    "encode": "encode pictures or texts as spaces",
-    "project": "describe the rows of a space by their similarities to anchors",
-    "compare": "score how similar two spaces are, absolute and relative to anchors, with chance levels",
-    "audit": "find anchor pairs that are wrong, and score the spaces without them",
-    "drift": "compare two versions of a space, and fail if the drift matters",
-    "adapt": "map rows with an adapter from one store of vectors to another, or show its card",
-    "stitch": "test every encoder with the head of every other encoder",
-    "invert": "translate one space into another through anchors, and measure the error",
-    "link": "find rows of two spaces that are the same thing, from a few known pairs or from none",
-    "universe": "bring several spaces into one by one map each, add a space to it, or map rows",
-    "passport": "publish anchors with their vectors, or check what became of them",
-    "check": "tell whether a collection of vectors was made by one model or by two",
-    "study": "run or resume a study; without a name, list all studies",
-    "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
-    "export": "write a map, its rows and their neighbours as a table for Embedding Atlas",
-    "figure": "draw a figure again from its recipe",
-    "mcp": "serve commands as tools to an agent, by the Model Context Protocol",
-}
-# The modules of commands whose room has another name.
-MODULES = {
-    "app": "launch.command",
-    "adapt": "migrate.adapt_command",
-    "link": "linking.command",
-    "study": "studies.command",
-    "figure": "redraw.command",
-    "mcp": "agents.command",
-}
 # Option of another tool → options of Relscope. The first of these that the command has is suggested.
 SYNONYMS = {
     "seed": ("random-state", "pairs"),
@@ -141,12 +111,19 @@ def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.Argumen
         metavar="SHELL",
     )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True, title="commands")
-    for name, about in COMMANDS.items():
+    table: Mapping[str, Named] = COMMANDS
+    if arguments and arguments[0] in COMMANDS.own:
+        table = COMMANDS.own  # without those of plugins, whose search takes a tenth of a second
+    elif every:
+        COMMANDS.working()  # warns of commands that cannot be loaded, and leaves them out
+    for name, entry in table.items():
+        about = entry.help.replace("%", "%%")
         sentence = f"{about[0].upper()}{about[1:]}."
         command = commands.add_parser(name, help=about, description=sentence, **style)
         if every or arguments[:1] == [name]:
-            module = import_module(f"relcore.{MODULES.get(name, f'{name}.command')}")
-            getattr(module, f"run_{name}").add_to(command, name)
+            with named_in_errors(entry.plugin):
+                entry.load().add_to(command, name)
+            command.set_defaults(plugin=entry.plugin)
             store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
             command.add_argument("--store", metavar="FOLDER", help=store)
             command.add_argument("--device", metavar="NAME", help=f"{DEVICE_HELP} (default: ${DEVICE})")

@@ -15,6 +15,7 @@ import pandas as pd
 
 from relcore.base.access import data_folder
 from relcore.base.errors import SpaceError, extra, need_one_of, need_strings
+from relcore.base.names import FIGURES, named_in_errors
 from relcore.base.numbers import counted
 from relcore.base.records import finder, with_paths
 from relcore.base.rows import directions, row_blocks, unit_rows
@@ -331,7 +332,9 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
     SpaceError
         An unknown figure; settings that are missing, unknown or wrong; data that are missing or have changed.
     """
-    return recipe_of(recipe).draw()
+    described = recipe_of(recipe)
+    with named_in_errors(FIGURES[described.figure].plugin):
+        return described.draw()
 
 
 def figure_of(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from relcore.base import access, records, stopping
 from relcore.base.errors import missing_library
+from relcore.base.names import PLUGIN_TABS
 from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec, is_address, load
@@ -33,6 +34,11 @@ class AppOptions:
         False,
         help="Let other machines use the app, too. It then reads only $RELSCOPE_DATA, the files named here"
         " and uploads (the same as RELSCOPE_SHARE=1).",
+    )
+    plugin_tabs: bool = setting(
+        False,
+        help="With --share: also show the tabs of plugins, which may read any file of this account (the same"
+        f" as {PLUGIN_TABS}=1). Without --share they are always shown.",
     )
     no_token: bool = setting(
         False,
@@ -56,6 +62,7 @@ class AppOptions:
     " checkpoints, are opened. A folder of shards with more than a million rows, or at an address such as"
     " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C.",
     ("first.npy second.parquet", "first.npy metadata.csv second.parquet"),
+    serves=True,
 )
 def run_app(options: argparse.Namespace) -> None:
     if find_spec("streamlit") is None:
@@ -82,6 +89,8 @@ def run_app(options: argparse.Namespace) -> None:
             f" uploads and {reads}.",
             flush=True,
         )
+    if options.plugin_tabs:
+        environment[PLUGIN_TABS] = "1"
     if options.no_token:
         environment[access.NO_TOKEN] = "1"
     package = Path(__file__).parents[1]  # a wheel contains the app; in a checkout it is beside relcore

@@ -19,7 +19,7 @@ from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.catalog.catalog import encode, load
 from relcore.catalog.naming import SPACE_HELP, encoder_named, space_spec
-from relcore.commands.command import command, values_of
+from relcore.commands.command import Tool, command, values_of
 from relcore.commands.options import JUnit, Results
 from relcore.commands.printing import written
 from relcore.encode.command import dataset_spec
@@ -46,6 +46,7 @@ from relcore.stores.index import find_rows, parse_place
 
 BUNDLED = "bundled"  # the bundled anchor texts
 VERBS = {"make": 1, "check": 2}
+TOOL = Tool({"verb": "check"})
 ACCEPTED = (*UNCHANGED, "rotated")
 
 

@@ -12,6 +12,7 @@ import pytest
 from relcore.agents import command as mcp
 from relcore.base import access
 from relcore.base.errors import SpaceError
+from relcore.base.names import TOOLS
 from relcore.cli import main
 
 pytestmark = pytest.mark.usefixtures("own_store")
@@ -33,7 +34,7 @@ ASKED = {
 
 
 def test_no_tool_offers_to_write_a_file():
-    offered = {name: set(mcp.schema_of(name)["properties"]) for name in mcp.TOOLS}
+    offered = {name: set(mcp.schema_of(name)["properties"]) for name in TOOLS.own}
     writes = {"output", "recipe", "export", "plan", "repair", "store", "scheduler", "format"}
     assert not writes & set.union(*offered.values())
     assert "verb" not in offered["passport"]
@@ -105,7 +106,7 @@ def test_a_client_gets_the_numbers_and_errors_of_commands(session, files, tmp_pa
         (tmp_path / "open" / name).write_bytes((tmp_path / name).read_bytes())
     calls = [("compare", given), ("compare", given | {"source": str(tmp_path / "first.npz")})]
     tools, (answer, refused) = session(*calls, places=(str(tmp_path / "open"),))
-    assert [tool.name for tool in tools] == list(mcp.TOOLS) == list(ASKED)
+    assert [tool.name for tool in tools] == list(TOOLS.own) == list(ASKED)
     assert all(tool.input_schema == mcp.schema_of(tool.name) for tool in tools)
     assert same(answer, command, capsys)
     assert refused.is_error
@@ -141,7 +142,8 @@ def limited(files, tmp_path, monkeypatch, capsys):
 
     def limited(arguments):
         try:
-            code = mcp.answer(arguments.split())
+            mcp.confine()
+            code = main(arguments.split(), check=mcp.need_open)
         finally:
             access.set_asker(None)
         return code, capsys.readouterr().err

@@ -14,10 +14,11 @@ import pandas as pd
 import pytest
 
 from relcore.base.environment import DEVICE, chosen
+from relcore.base.names import COMMANDS
 from relcore.base.report import Report, Table
 from relcore.catalog.catalog import SpaceSpec, encode, load
 from relcore.catalog.naming import space_spec
-from relcore.cli import COMMANDS, main, parser_of
+from relcore.cli import main, parser_of
 from relcore.commands import progress
 from relcore.commands.anchors import number_or_ids
 from relcore.commands.printing import finish
@@ -36,7 +37,8 @@ HEAVY = ("torch", "sklearn", "dask", "distributed", "streamlit", "plotly", "matp
 def test_help_lists_commands_and_example_and_loads_nothing_heavy():
     script = f"""
 import sys
-from relcore.cli import COMMANDS, main
+from relcore.base.names import COMMANDS
+from relcore.cli import main
 def help_of(*command):
     try:
         main([*command, "--help"])
@@ -44,12 +46,12 @@ def help_of(*command):
         assert end.code == 0, end.code
 help_of()
 assert "numpy" not in sys.modules
-for name in COMMANDS:
+for name in COMMANDS.own:
     help_of(name)
 assert not set({HEAVY}) & set(sys.modules)
 """
     ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in COMMANDS:
+    for name in COMMANDS.own:
         assert f"\n  {name}" in ran.stdout
         assert f"\nexample:\n  relscope {name} " in ran.stdout
 
@@ -61,7 +63,7 @@ def actions(name):
     return {flag: action for action in parser_of([name]).called._actions for flag in action.option_strings}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS.own)
 def test_options_of_one_name_are_one_option(name):
     known = actions(name)
     assert {"--quiet", "--device", "--store"} <= set(known)
