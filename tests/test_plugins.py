@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from app.places import RESEARCH
+from app.workspace import Workspace
 from relcore.base import names
 from relcore.base.errors import SpaceError
 from relcore.catalog import naming
@@ -50,11 +53,23 @@ METRIC = "rtd lite"
 TEXTS = DatasetSpec("parallel", "en", limit=40)
 
 
+LENGTHS = Path(__file__).parents[1] / "docs" / "plugin" / "lengths"
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """The folder that pip installed the template's wheel into."""
-    folder = tmp_path_factory.mktemp("plugin")
-    shutil.copytree(TEMPLATE, folder / "source")
+    return installed_package(TEMPLATE, tmp_path_factory.mktemp("plugin"))
+
+
+@pytest.fixture(scope="module")
+def installed_lengths(tmp_path_factory):
+    """The folder that pip installed the example of docs/plugin into."""
+    return installed_package(LENGTHS, tmp_path_factory.mktemp("lengths"))
+
+
+def installed_package(source, folder):
+    shutil.copytree(source, folder / "source")
     quiet = ["-q", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "install", *quiet, "--target", folder / "site", folder / "source"]
     subprocess.run(command, check=True, capture_output=True)
@@ -73,7 +88,7 @@ def look(monkeypatch, tmp_path):
         for family in names.FAMILIES:
             family.__dict__.pop("_found", None)
         for name in {*sys.modules} - before:
-            if name.startswith(("relscope_measures", "toy_")):
+            if name.startswith(("relscope_measures", "relscope_lengths", "toy_")):
                 del sys.modules[name]
 
     def begin(folder: Path) -> None:
@@ -96,6 +111,22 @@ def package(folder: Path, points: dict[str, str], code: str, version: str = "1.0
     (about / "entry_points.txt").write_text("".join(lines))
     (folder / "toy_toy.py").write_text(code)
     return folder
+
+
+@pytest.fixture
+def run_relscope(monkeypatch, tmp_path, capsys):
+    """``run_relscope(*arguments) -> stdout``, in the folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        if "--help" in arguments:
+            with pytest.raises(SystemExit):
+                main([*arguments])
+        else:
+            assert main([*arguments]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    return run
 
 
 @pytest.fixture
@@ -445,3 +476,88 @@ def test_a_shared_app_has_no_encoders_studies_and_stores_of_plugins(look, tmp_pa
         encoder_from_json({"encoder": "zeros"})
     with pytest.raises(SpaceError, match="study: expected one of"):
         study_of("mine")
+
+
+# The example of docs/plugin: a command, its figure, its tab and its tool
+
+
+@pytest.fixture
+def spaces(tmp_path):
+    rng = np.random.default_rng(4)
+    for name in ("first", "near"):
+        vectors = rng.normal(size=(90, 6)).astype(np.float32)
+        np.savez(tmp_path / f"{name}.npz", vectors=vectors, ids=[f"r{row}" for row in range(90)])
+    return tuple(SpaceSpec("file", str(tmp_path / f"{name}.npz")) for name in ("first", "near"))
+
+
+def test_a_command_of_a_plugin_runs_and_its_figure_is_drawn_again(
+    installed_lengths, look, spaces, run_relscope
+):
+    look(installed_lengths)
+    assert "tell how long the rows of two spaces are (relscope-lengths 1.0)" in run_relscope("--help")
+    paths = [spec.name for spec in spaces]
+    found = json.loads(run_relscope("lengths", *paths, "--bins", "3", "--json", "--recipe", "r.json"))
+    lengths = np.linalg.norm(load(spaces[0]).vectors, axis=1)
+    expected = [row["share"] for row in found["rows"] if row["space"] == "first"]
+    edges = [row["up to"] for row in found["rows"] if row["space"] == "first"]
+    assert len(expected) == 3
+    counted = np.histogram(lengths, [0, *edges[:-1], np.inf])[0] / len(lengths)
+    np.testing.assert_allclose(expected, counted, atol=1 / len(lengths))  # the printed edges are rounded
+    run_relscope("figure", "r.json", "-o", "again.csv")
+    again = pd.read_csv("again.csv")
+    assert again[again.name == "first"].y.tolist() == pytest.approx(expected)
+
+
+def test_a_tool_of_a_plugin_is_served(installed_lengths, look):
+    from relcore.agents import command as mcp
+
+    look(installed_lengths)
+    assert mcp._names() == [*names.TOOLS.own, "lengths"]
+    assert set(mcp.schema_of("lengths")["properties"]) == {"source", "target", "bins"}
+    assert mcp.command_of("lengths", {"source": "a", "target": "b", "bins": 4}) == [
+        *("lengths", "--json", "--bins=4", "a", "b")
+    ]
+
+
+def test_a_tab_of_a_plugin_is_drawn_but_not_in_a_shared_app(installed_lengths, look, spaces, monkeypatch):
+    look(installed_lengths)
+    session = Session(None, Workspace(spaces, *spaces), ("research", "Row lengths"))
+    assert not session.errors
+    assert [one.value for one in session.at.number_input(key="lengths.bins")] == [20]
+    monkeypatch.setenv("RELSCOPE_SHARE", "1")
+    assert "Row lengths" not in RESEARCH.tabs
+    assert "row lengths" not in names.FIGURES
+    monkeypatch.setenv("RELSCOPE_PLUGIN_TABS", "1")
+    assert "Row lengths" in RESEARCH.tabs
+
+
+@pytest.mark.parametrize(
+    ("point", "value", "told"),
+    [
+        ("commands:broken", "toy_toy:BROKEN", "expected a Command as toy_toy:BROKEN, got dict"),
+        ("commands:compare", "toy_toy:BROKEN", "expected another name than those of Relscope"),
+        ("commands:two words", "toy_toy:BROKEN", "expected a word in small letters as a name"),
+        ("tabs:nowhere lengths", "toy_toy:BROKEN", "and a title in small letters as a name"),
+        ("figures:broken", "toy_toy:BROKEN", "expected a subclass of Recipe as toy_toy:BROKEN"),
+    ],
+)
+def test_a_wrong_entry_is_named(tmp_path, look, capsys, point, value, told):
+    look(package(tmp_path / "site", {point: value}, "BROKEN = {}\n"))
+    family = getattr(names, point.partition(":")[0].upper())
+    with pytest.warns(UserWarning, match=re.escape(told)):
+        assert family.working() == [*family.own]
+
+
+def test_a_fault_of_a_plugins_command_is_one_line(tmp_path, look, capsys):
+    code = """
+from relcore.commands.command import command
+from relcore.commands.options import Printed
+
+
+@command((Printed,))
+def fails(options):
+    return 1 / 0
+"""
+    look(package(tmp_path / "site", {"commands:fails": "toy_toy:fails"}, code))
+    assert main(["fails"]) == 2
+    assert "plugin toy-toy 1.0: expected a result, got ZeroDivisionError" in capsys.readouterr().err
