@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from relcore.base.earlier import FORMER_TABS
+
 if TYPE_CHECKING:
     from streamlit.elements.layouts import TabContainer
 
 _STATE = "relscope.page-settings"
-_FORMER_TABS = {"Bootstrap": "Link"}  # former names of tabs, in old sessions
 
 
 @dataclass
@@ -145,7 +146,7 @@ def open_tab(key: str) -> str:
     kept = (st.session_state.get(one) for one in (f"{key}:asked", key, f"{key}:last"))
     name = next(filter(None, kept), "")
     if isinstance(name, str):
-        return _FORMER_TABS.get(name, name)
+        return FORMER_TABS.get(name, name)
     return ""
 
 

@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from app.page_settings import ask_for_tab, kept_tabs
+from relcore.base.earlier import FORMER_PAGES
 from relcore.base.names import TABS, Named, named_in_errors
 
 _PAGES = Path(__file__).parents[1] / "pages"
@@ -89,18 +90,8 @@ MIGRATE = Place("migrate", "move_up")
 RESEARCH = Place("research", "science")
 DATA = Place("data", "database")  # a button at the top left opens it
 PLACES = {place.name: place for place in (START, EXPLORE, CONNECT, MIGRATE, RESEARCH, DATA)}
-# Former pages, whose addresses old links may still use.
-FORMER = {
-    "compare": (EXPLORE, ""),
-    "anchors": (EXPLORE, "Anchors"),
-    "spaces": (DATA, ""),
-    "stitch": (CONNECT, "Stitch"),
-    "invert": (CONNECT, "Invert"),
-    "bootstrap": (CONNECT, "Link"),
-    "translate": (CONNECT, "Universe"),
-    "studies": (RESEARCH, "Studies"),
-    "papers": (RESEARCH, "Papers"),
-}
+# Former pages, whose addresses links may still use.
+FORMER = {page: (PLACES[name], tab) for page, (name, tab) in FORMER_PAGES.items()}
 
 
 def pages() -> list[StreamlitPage]:

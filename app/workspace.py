@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from relcore.base import records
+from relcore.base.earlier import NEWER_SETTINGS
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.names import STRATEGIES
 from relcore.base.records import MOST_BYTES, parse
@@ -120,11 +121,6 @@ def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
     return None
 
 
-# Settings that version 0.1.0 lacked. They are left out at their defaults, so that earlier session files stay
-# equal.
-_NEWER = ("stars", "oriented", "look", "others", "example")
-
-
 class History:
     """The present workspace, and the past and undone steps, each with its name. The step nearest to the
     present is last."""
@@ -180,7 +176,7 @@ class History:
 def session_json(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> dict[str, Any]:
     usual = Workspace()
     written = records.to_json(workspace)
-    unused = [name for name in _NEWER if getattr(workspace, name) == getattr(usual, name)]
+    unused = [name for name in NEWER_SETTINGS if getattr(workspace, name) == getattr(usual, name)]
     number = workspace.spaces.index
     written["others"] = [number(spec) for spec in workspace.others]
     body = {name: value for name, value in written.items() if name not in unused} | {

@@ -21,8 +21,9 @@ from sklearn.neighbors import NearestNeighbors
 from app.workspace import Workspace, from_query, from_session_file, to_query
 from relcore import __version__
 from relcore.base import records
+from relcore.base.earlier import FORMER_DATA, FORMER_FIGURES, FORMER_STUDIES
 from relcore.base.errors import SpaceError
-from relcore.base.names import FIGURES, FORMER_DATA, FORMER_FIGURES, FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
+from relcore.base.names import FIGURES, PLUGIN_STUDIES, STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import exportable
 from relcore.encoders.encoder import DatasetSpec, Encoder, encoder_from_json

@@ -626,50 +626,6 @@ FIGURES = Family(
     private=True,
 )
 
-# Figure of an earlier version → the study that now draws it; "" if there is none.
-FORMER_FIGURES = {
-    "cross-domain": "",
-    "drift-map": "",
-    "drift-series": "",
-    "inversion-grid": "pruning",
-    "inversion-lengths": "",
-    "migration": "",
-    "migration-partial": "",
-    "migration-threshold": "",
-    "norms": "",
-    "plane-codes": "",
-    "reconstruction": "",
-    "reconstruction-mse": "",
-    "rescale-input": "",
-    "rescale-layers": "",
-    "spectrum": "",
-    "training": "",
-    "translation-table": "",
-    "anchor-influence": "anchor-influence",
-    "anchor-curve": "anchor-choice",
-    "layers": "layers",
-    "across-languages": "",
-    "zero-shot": "zero-shot",
-}
-
-
-# Sources of spaces and of datasets, and encoders, that only earlier versions had.
-FORMER_DATA = ("planetoid", "graph", "timm")
-
-# Study of version 0.1.0 → the study that contains it now; "" if only the page Papers shows its numbers.
-FORMER_STUDIES = {
-    "across-domains": "",
-    "across-languages": "",
-    "anchor-curve": "anchor-choice",
-    "inversion-sensitivity": "pruning",
-    "quantisation": "",
-    "quasi-isometry": "",
-    "reconstruction": "",
-    "rescaled-layers": "",
-    "rescaled-rows": "",
-    "robustness": "method-map",
-    "row-lengths": "",
-}
 # Studies that need the package relscope-studies, in plugins/studies. Without it, the error for a file of such
 # a study names the package.
 PLUGIN_STUDIES = (

@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, ForwardRef, Generic, TypeVar, get_args, get_origin
 
-from relcore.base import records
+from relcore.base import earlier, records
 from relcore.base.errors import SpaceError, quote
-from relcore.base.names import FIGURES, FORMER_FIGURES
+from relcore.base.names import FIGURES
 from relcore.base.settings import check
 from relcore.base.version import __version__
 from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, listed, load, load_encoding, put_space
@@ -193,22 +193,14 @@ def recipe_of(described: Any) -> Recipe:
     kind = None
     if isinstance(described, Mapping):
         kind = described.get("figure")
-    if isinstance(kind, str) and kind in FORMER_FIGURES:
-        study = FORMER_FIGURES[kind]
-        now = "this version does not draw it"
-        if study:
-            now = f"now the study {study!r} draws this figure"
-        raise SpaceError(f"recipe of {kind}: an earlier version of Relscope opens it; {now}")
+    earlier.refuse_figure(kind)
     if not isinstance(kind, str) or kind not in FIGURES:
         near = get_close_matches(str(kind), FIGURES, n=_NAMED, cutoff=0)
         raise SpaceError(
             f'recipe: expected a JSON object whose "figure" is one of {len(FIGURES)} names, such as'
             f" {quote(near)}, got {kind!r:.80}"
         )
-    # Until version 0.2.0 a recipe of scores could choose an approximate search. Now the search is always
-    # exact.
-    gone = ("relscope", "figure", *(("neighbours", "target_recall") if kind == "scores" else ()))
-    settings = {name: value for name, value in described.items() if name not in gone}
+    settings = earlier.known_settings(kind, described)
     return records.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from relcore.base import access
+from relcore.base.earlier import refuse_look
 from relcore.base.errors import SpaceError, extra, need_one_of, quote
 from relcore.encoders.encoder import (
     HUB_NAME,
@@ -49,8 +50,7 @@ def digits_dataset(spec: DatasetSpec) -> Dataset:
     from PIL import Image
     from sklearn.datasets import load_digits
 
-    if (look := spec.settings(look="plain")["look"]) != "plain":
-        raise SpaceError(f"look: version 0.1.0 of Relscope opens digits that are {look!r:.20}; leave it out")
+    refuse_look(spec.settings(look="plain")["look"])
     digits = load_digits()
     pixels = np.round(digits.images[: spec.limit] * (255 / 16)).astype(np.uint8)
     return Dataset(

@@ -24,8 +24,9 @@ import numpy as np
 
 from relcore.base import access, records
 from relcore.base.access import read_at_most
+from relcore.base.earlier import refuse_encoder, refuse_source
 from relcore.base.errors import SpaceError, quote
-from relcore.base.names import ENCODERS, FORMER_DATA
+from relcore.base.names import ENCODERS
 from relcore.base.records import need_plain
 from relcore.base.settings import Facts, check, setting, settings_of
 from relcore.runs.store import Progress
@@ -88,10 +89,7 @@ class DatasetSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", DatasetOptions(self.options))
-        if self.source in FORMER_DATA:
-            raise SpaceError(
-                f"source: only an earlier version of Relscope opens {self.source!r}; choose another"
-            )
+        refuse_source(self.source)
         if self.source not in SOURCES:
             raise SpaceError(f"source: expected one of {quote(SOURCES)}, got {self.source!r:.80}")
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
@@ -393,8 +391,7 @@ def encoder_class(name: str) -> type[Encoder]:
     entry = ENCODERS.get(name) or next(
         (known for known in ENCODERS.values() if known.where in (name, name.removeprefix("relcore"))), None
     )
-    if name in FORMER_DATA:
-        raise SpaceError(f"encoder: an earlier version of Relscope opens {name!r}; choose another encoder")
+    refuse_encoder(name)
     if entry is None:
         raise SpaceError(f"encoder: expected one of {quote(ENCODERS)}, got {name!r:.80}")
     return entry.load()

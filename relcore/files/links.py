@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from relcore.base.access import expand_home, regular_file
+from relcore.base.earlier import KIND_OF_LINKS
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.report import delimited_text, json_lines
 from relcore.base.text import lines_in, read_lines
@@ -24,8 +25,7 @@ KNOWN = ("seed", "anchor", CONFIRMED)  # kinds of pairs that can be seeds of ano
 SCORED = ("", "seed", CONFIRMED)  # kinds of pairs that scores may use; files without kinds have ""
 LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
 ENDS = ("source", "target")
-# Column of kinds: the name that `link` writes; the one that `audit` and earlier versions write.
-KINDS = ("kind", "found")
+KINDS = ("kind", KIND_OF_LINKS)  # columns of kinds
 _MOST_LINKS = 10_000_000
 
 

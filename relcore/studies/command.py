@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from relcore.base.earlier import refuse_study
 from relcore.base.errors import SpaceError, did_you_mean, quote
-from relcore.base.names import FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
+from relcore.base.names import PLUGIN_STUDIES, STUDIES
 from relcore.base.records import read_json
 from relcore.base.report import Report, Table, delimited_text, json_lines
 from relcore.base.settings import Setting, setting
@@ -87,7 +88,8 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
         kind = spec.kind
     if kind is None:
         return None
-    if kind not in (*STUDIES, *PLUGIN_STUDIES, *FORMER_STUDIES):
+    refuse_study(kind)
+    if kind not in (*STUDIES, *PLUGIN_STUDIES):
         near = did_you_mean(kind, STUDIES)
         raise SpaceError(f"study: expected one of {', '.join(STUDIES)}, got {kind!r}{near}")
     study = study_of(kind)

@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from relcore.base.earlier import refuse_study
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.names import FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
+from relcore.base.names import PLUGIN_STUDIES, STUDIES
 from relcore.base.numbers import band, counted, short
 from relcore.base.records import need_plain, parse
 from relcore.base.report import Report, Table
@@ -462,13 +463,7 @@ def grid(options: Settings, shared: str, **varied: Iterable) -> list[dict[str, A
 
 def study_of(kind: str) -> Study:
     """The study with this name. Raises a SpaceError for an unknown name."""
-    if kind in FORMER_STUDIES:
-        now = FORMER_STUDIES[kind]
-        if now:
-            now = f"now it is part of {now!r}"
-        else:
-            now = "Papers shows its numbers"
-        raise SpaceError(f"study {kind}: only version 0.1.0 of Relscope opens it; {now}")
+    refuse_study(kind)
     if kind in PLUGIN_STUDIES and kind not in STUDIES:
         raise SpaceError(
             f"study {kind}: expected the package relscope-studies, which has it, got none; install the folder"

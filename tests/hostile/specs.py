@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from relcore.base import records as record
-from relcore.base.names import FORMER_DATA, FORMER_STUDIES, PLUGIN_STUDIES
+from relcore.base.earlier import FORMER_DATA, FORMER_STUDIES
+from relcore.base.names import PLUGIN_STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.naming import space_spec
 from relcore.encoders.encoder import DatasetSpec, encoder_from_json
