@@ -494,7 +494,7 @@ def test_a_command_of_a_plugin_runs_and_its_figure_is_drawn_again(
     installed_lengths, look, spaces, run_relscope
 ):
     look(installed_lengths)
-    assert "tell how long the rows of two spaces are (relscope-lengths 1.0)" in run_relscope("--help")
+    assert "lengths tell how long the rows of two spaces are" in run_relscope("--help")
     paths = [spec.name for spec in spaces]
     found = json.loads(run_relscope("lengths", *paths, "--bins", "3", "--json", "--recipe", "r.json"))
     lengths = np.linalg.norm(load(spaces[0]).vectors, axis=1)

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from relcore.base.names import STRATEGIES
-from relcore.cli import COMMANDS, main, parser_of
+from relcore.base.names import COMMANDS, STRATEGIES
+from relcore.cli import main, parser_of
 from relcore.commands.completion import SHELLS, script
 
 
