@@ -51,7 +51,7 @@ class SearchableRows:
         whose id contains it, rows whose label contains it, and rows whose text contains it. Within each
         group, shorter ids come first, then earlier rows.
         """
-        wanted = " ".join(query.casefold().split())
+        wanted = " ".join(_unquoted(query).casefold().split())
         if not wanted:
             return [], 0
         found = [
@@ -117,7 +117,7 @@ def search_box(pair: Match, key: str) -> None:
 
     def find(query: str) -> tuple[list[SearchAnswer], str]:
         (best, n) = rows.find(query)
-        vector = vector_in(query)
+        vector = vector_in(query, _widths(pair))
         matches = [SearchAnswer(rows.ids[row], *_result_lines(rows, row)) for row in best]
         note = ""
         if n > len(best):
@@ -134,7 +134,7 @@ def search_box(pair: Match, key: str) -> None:
             name = f"“{cut(query, 40)}” by meaning"
         by_meaning = SearchAnswer("", name, f"In both models, by {how}")
         # If the id of the best match begins with the query, list the matches before the search by meaning.
-        first = bool(best) and rows.ids[best[0]].casefold().startswith(query.strip().casefold())
+        first = bool(best) and rows.ids[best[0]].casefold().startswith(_unquoted(query).casefold())
         if first:
             return [*matches, by_meaning], note
         return [by_meaning, *matches], note
@@ -171,7 +171,7 @@ def _ask_with_a_file(key: str) -> None:
             vectors = compute.load_space(SpaceSpec("file", str(path))).vectors
             if len(vectors) != 1:
                 raise SpaceError(f"{path.name}: expected one row, got {len(vectors):,}; save it as (1, d)")
-            st.session_state[_WAITING] = " ".join(map(str, vectors[0].tolist()))
+            st.session_state[_WAITING] = str(vectors[0].tolist())
 
     with menu("Search with a vector", key, icon=":material/upload_file:", type="tertiary") as is_open:
         if is_open:
@@ -182,7 +182,7 @@ def _ask_with_a_file(key: str) -> None:
 def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows) -> Found:
     ranking = _ranking(pair, workspace.source, workspace.target, query, rows)
     ids = tuple(pair.ids[np.sort(ranking.rows)])
-    vector = vector_in(query)
+    vector = vector_in(query, _widths(pair))
     if vector is None:
         asked = query
     else:
@@ -190,6 +190,18 @@ def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows)
     found = st.session_state[_FOUND] = Found(asked, compute.pair_key(pair), ids, ranking)
     save_value(_FOUND, query)
     return found
+
+
+def _widths(pair: Match) -> tuple[int, int]:
+    return (pair.source.dimension, pair.target.dimension)
+
+
+def _unquoted(query: str) -> str:
+    """The query without the quotes around it, which say that its numbers are words."""
+    text = query.strip()
+    if len(text) > 2 and text[0] in '"“' and text[-1] in '"”':
+        return text[1:-1]
+    return text
 
 
 def _how(workspace: Workspace, pair: Match, query: str) -> str:
@@ -218,16 +230,18 @@ def _key(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows: Se
 def _ranking(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows: SearchableRows) -> Ranking:
     spaces = (pair.source, pair.target)
     ends = (source, target)
-    if (vector := vector_in(query)) is not None:
-        fits = [space.dimension == len(vector) for space in spaces]
-        if not any(fits):
+    widths = _widths(pair)
+    if (vector := vector_in(query, widths)) is not None:
+        if len(vector) not in widths:
+            wanted = " or ".join(map(str, dict.fromkeys(widths)))
             raise SpaceError(
-                f"query: expected a vector of {spaces[0].dimension} or {spaces[1].dimension} numbers, got"
-                f" {len(vector)}"
+                f"query: expected a vector of {wanted} numbers, got {len(vector)}; give the vector of one of"
+                " the models, or put the query in quotes to search for words"
             )
-        first = 0 if fits[0] else 1
-        queries = [vector if side == first else None for side in (0, 1)]
+        queries = [None, None]
+        queries[widths.index(len(vector))] = vector
         return rank_rows(pair, tuple(queries), SHOWN, how=("this vector", "this vector"))
+    query = _unquoted(query)
     ready, _ = encoders([spec for spec in ends if _encodes_texts(spec)])
     queries = []
     how = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice
@@ -641,6 +641,7 @@ def of_rows(facets: Sequence[Facet], rows: np.ndarray) -> tuple[Facet, ...]:
 # Search: the rows of a pair that are nearest to a query in either space, ranked by both spaces.
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_NUMBERS_AS_WORDS = 8  # maximum number of numbers without brackets that are read as words
 _FEEDBACK = 5  # if a space cannot encode a query, the mean of this number of rows replaces it
 _SIF = 1e-3  # a word of this frequency has half the weight of a very rare word
 
@@ -713,15 +714,23 @@ def words_row(space: LatentSpace, query: str) -> np.ndarray | None:
     return _mean_direction(space, rows, weights)
 
 
-def vector_in(query: str) -> np.ndarray | None:
+def vector_in(query: str, widths: Collection[int] = ()) -> np.ndarray | None:
     """The vector (d,) that is written in a query, as in "[.2, −1, 3e-2]" or "0.2 -1 0.03". None if the query
-    is a text."""
-    numbers = query.replace("−", "-").strip("[]() \n\t").replace(",", " ").replace(";", " ").split()
+    is a text. `widths` are the numbers of dimensions of the spaces.
+
+    A few numbers may be words, such as "1984 2001". Numbers are a vector if they are in brackets, if there
+    are as many as a space has dimensions, or if there are more than eight. A query in quotes is a text.
+    """
+    written = query.replace("−", "-").strip()
+    numbers = written.strip("[]() \n\t").replace(",", " ").replace(";", " ").split()
+    if len(numbers) < 2:
+        return None
     try:
-        vector = np.array(numbers, dtype=np.float32)
+        vector = np.array(numbers, dtype=np.float64)
     except ValueError:
         return None
-    return vector if len(vector) > 1 else None
+    is_vector = written.startswith(("[", "(")) or len(vector) in widths or len(vector) > _NUMBERS_AS_WORDS
+    return vector if is_vector else None
 
 
 def rank_rows(
@@ -750,7 +759,8 @@ def rank_rows(
     Raises
     ------
     SpaceError
-        A vector whose width differs from that of the space; no vector, and no text with a word of the query.
+        A vector whose width differs from that of the space, with a number that is not finite, or equal to the
+        space's mean; no vector, and no text with a word of the query.
 
     Examples
     --------
@@ -763,10 +773,8 @@ def rank_rows(
     spaces = (pair.source, pair.target)
     descriptions = list(how)
     for space, query in zip(spaces, queries, strict=True):
-        if query is not None and query.shape != (space.dimension,):
-            raise SpaceError(
-                f"{space.name}: expected a vector of {space.dimension} numbers, got {len(query)}"
-            )
+        if query is not None:
+            _check_query(space, query)
     known = [side for side in (0, 1) if queries[side] is not None]
     by_space = [None, None]
     lists = []
@@ -804,9 +812,34 @@ def rank_rows(
     )
 
 
+def _check_query(space: LatentSpace, query: np.ndarray) -> None:
+    """Raise a SpaceError unless the query is a vector of the space that has a direction from its mean."""
+    if query.shape != (space.dimension,):
+        raise SpaceError(f"{space.name}: expected a vector of {space.dimension} numbers, got {len(query)}")
+    wrong = np.flatnonzero(~np.isfinite(query))
+    if len(wrong):
+        raise SpaceError(
+            f"query: expected finite numbers, got {query[wrong[0]]} as number {wrong[0] + 1}; mend the"
+            " vector, or put the query in quotes to search for words"
+        )
+    if not _direction(query, mean_of(space)).any():
+        raise SpaceError(
+            f"query: expected a vector other than the mean of {space.name}, got the mean, to which no row is"
+            " nearer than another; give another vector"
+        )
+
+
+def _direction(query: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The query (d,) minus the mean, as a unit row (1, d)."""
+    direction = query.astype(np.float64) - mean
+    # The square of a very large or small number would leave the range of float32.
+    largest = np.abs(direction).max()
+    return unit_rows((direction / (largest or 1))[None])
+
+
 def _similarities(space: LatentSpace, query: np.ndarray) -> np.ndarray:
     mean = mean_of(space)
-    direction = unit_rows(np.asarray(query, dtype=np.float32)[None], mean)
+    direction = _direction(query, mean)
     return Engine().map_rows(space.vectors, direction.T, mean=mean, unit=True)[:, 0]
 
 

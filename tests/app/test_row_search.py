@@ -63,8 +63,16 @@ def test_a_query_is_encoded_or_compared_with_texts(tmp_path):
     assert "cat" in texts[by_texts.rows[0]]
     asked = search._ranking(pair, first, second, str(pair.target.vectors[9].tolist()), rows)
     assert asked.similarities[asked.rows == 9, 1] == pytest.approx(1)
-    with pytest.raises(SpaceError, match="expected a vector of 5 or 7 numbers, got 3"):
-        search._ranking(pair, first, second, "1 2 3", rows)
+    with pytest.raises(SpaceError, match="expected a vector of 5 or 7 numbers, got 3; .* in quotes"):
+        search._ranking(pair, first, second, "[1 2 3]", rows)
+    same = compute.matched_pair(first, first)
+    with pytest.raises(SpaceError, match="expected a vector of 5 numbers, got 3"):
+        search._ranking(same, first, first, "[1 2 3]", rows)
+    for query in ("number 17", "17 17", '"17 17 17 17 17"'):  # also numbers can be meant as words
+        by_texts = search._ranking(pair, first, second, query, rows)
+        assert by_texts.how[0].endswith("whose texts fit best")
+    with pytest.raises(SpaceError, match="expected finite numbers, got inf"):
+        search._ranking(pair, first, second, "1 2 1e400 4 5", rows)
 
 
 # The box itself, with as much of a page as it needs

@@ -74,11 +74,51 @@ def test_words_that_only_ask_count_where_there_is_no_other():
 
 @pytest.mark.parametrize(
     ("query", "vector"),
-    [("[.5, −1; 3e-1]", [0.5, -1, 0.3]), ("1 2", [1, 2]), ("7", None), ("apollo 11", None), ("", None)],
+    [
+        ("[.5, −1; 3e-1]", [0.5, -1, 0.3]),
+        ("(1 2)", [1, 2]),
+        ("1 2 3 4", [1, 2, 3, 4]),  # as wide as a space
+        (" ".join(map(str, range(9))), list(range(9))),
+        ("1984 2001", None),
+        ('"1 2 3 4"', None),
+        ("[7]", None),
+        ("apollo 11", None),
+        ("nan inf", None),
+        ("", None),
+    ],
 )
-def test_a_vector_is_read_from_what_is_typed(query, vector):
-    read = vector_in(query)
+def test_a_vector_is_read_from_what_is_typed_and_a_few_numbers_are_words(query, vector):
+    read = vector_in(query, (4, 6))
     assert (read is None) if vector is None else np.allclose(read, vector)
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan", "1e400"])
+def test_a_query_that_is_not_finite_is_refused(number):
+    """Before, it selected 24 arbitrary rows."""
+    pair = rotated_pair(40, 3)
+    query = vector_in(f"[.5 {number} 1]", ())
+    with pytest.raises(SpaceError, match="expected finite numbers, got -?(inf|nan) as number 2; .* quotes"):
+        rank_rows(pair, (query, None))
+
+
+@pytest.mark.parametrize("factor", [1e38, 1e300, 1e-3])
+def test_a_query_of_any_size_is_ranked_by_its_direction(factor):
+    """Before, the square of such a number overflowed, and rows were ranked by their order."""
+    pair = rotated_pair(100)
+    mean = pair.source.vectors.mean(axis=0)
+    centred = LatentSpace(pair.source.vectors - mean, pair.ids, name="centred")
+    far = match(centred, pair.target)
+    query = factor * centred.vectors[7].astype(np.float64)
+    found = rank_rows(far, (query, None), 5)
+    assert found.rows[0] == 7
+    assert found.similarities[0, 0] == pytest.approx(1, abs=1e-3)
+
+
+def test_a_query_equal_to_the_mean_is_refused():
+    X = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]], np.float32)
+    pair = match(LatentSpace(X, list("abcd"), name="cross"), LatentSpace(X, list("abcd")))
+    with pytest.raises(SpaceError, match="expected a vector other than the mean of cross"):
+        rank_rows(pair, (np.zeros(2), None))
 
 
 def test_forty_questions_find_their_article():
