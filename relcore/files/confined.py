@@ -161,13 +161,18 @@ class Opened:
     be called repeatedly, even by several threads. `facts` is the result of its method `confined_facts()`."""
 
     def __init__(
-        self, make: Callable[..., Any], path: Path, libraries: Sequence[str] = (), **arguments: Any
+        self,
+        make: Callable[..., Any],
+        path: Path,
+        libraries: Sequence[str] = (),
+        others: Sequence[Path] = (),
+        **arguments: Any,
     ) -> None:
         self._path = path
         self._process = None
         self._lock = threading.Lock()
-        if needs_process(path):
-            self._process = Process(path, libraries)
+        if needs_process(path, *others):
+            self._process = Process(path, libraries, others)
             self.facts = _yield_all(self._process.stream(name_of(make), **arguments), Any)
         else:
             self._object = run(make, path, **arguments)

@@ -66,6 +66,7 @@ _REFUSED = {
     "x86_64": (0xC000003E, (41, 42, 49, 59, 322, 101, 310, 311, 62, 200, 234, 425, 434, 438, 57, 58)),
     "aarch64": (0xC00000B7, (198, 203, 200, 221, 281, 117, 270, 271, 129, 130, 131, 425, 434, 438)),
 }
+_is_confined = False
 _libc = None
 if os.name == "posix":
     _libc = ctypes.CDLL(None, use_errno=True)
@@ -85,6 +86,8 @@ def refuses_calls() -> bool:
 
 def confine(paths: list[Path]) -> None:
     """Give up permanently all rights that parsing these files does not need."""
+    global _is_confined
+    _is_confined = True
     size = max(sum(file.stat().st_size for file in [path, *path.rglob("*")]) for path in paths)
     seconds = _SECONDS + size // _BYTES_PER_SECOND
     limits = {
@@ -98,12 +101,27 @@ def confine(paths: list[Path]) -> None:
         hard = resource.getrlimit(limit)[1]
         if hard != resource.RLIM_INFINITY:
             most = min(most, hard)
-        resource.setrlimit(limit, (most, most))
+        if limit != resource.RLIMIT_CPU:
+            hard = most
+        # `allow_seconds` raises the limit of time, so only its soft value is set.
+        resource.setrlimit(limit, (most, hard))
     if sys.platform.startswith("linux"):
         _libc.prctl(_END_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         _restrict_files(paths)
         _refuse_calls()
+
+
+def allow_seconds(seconds: int) -> None:
+    """Let a confined process take this number of processor seconds from now on. An object that works longer
+    than its file takes to read, such as a model, calls this before each piece of work."""
+    if _is_confined:
+        used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+        most = int(used) + seconds
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        if hard != resource.RLIM_INFINITY:
+            most = min(most, hard)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
 
 
 def _held() -> int:
@@ -308,6 +326,8 @@ def main(control: socket.socket, idle: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    # The module by its name is another one than this script, and confined objects import it.
+    from relcore.files.confined_process import main as serve
     from relcore.files.formats import ARROW
 
-    main(socket.socket(fileno=int(sys.argv[1])), ARROW)
+    serve(socket.socket(fileno=int(sys.argv[1])), ARROW)

@@ -115,17 +115,17 @@ def folder(tmp_path):
     return tmp_path
 
 
-def save_graph(path, output="states", shape=("n", "t", 6), ids="input_ids"):
+def save_graph(path, output="states", shape=("n", "t", 6), ids="input_ids", nodes=(), table=TABLE):
     """A graph that looks each token up in a table."""
     inputs = [helper.make_tensor_value_info(ids, TensorProto.INT64, ["n", "t"])]
     inputs.append(helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["n", "t"]))
     outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)]
-    nodes = [helper.make_node("Gather", ["table", ids], ["rows"])]
+    nodes = [helper.make_node("Gather", ["table", ids], ["rows"]), *nodes]
     if len(shape) == 3:
         nodes.append(helper.make_node("Identity", ["rows"], [output]))
-    else:
+    elif len(nodes) == 1:
         nodes.append(helper.make_node("ReduceMax", ["rows"], [output], axes=[1], keepdims=0))
-    graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(TABLE, "table")])
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(table, "table")])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
@@ -144,6 +144,31 @@ def test_row_is_mean_of_its_states_alone_or_padded(folder):
 def test_a_sentence_embedding_is_taken_as_it_is(folder):
     save_graph(folder / "model.onnx", "sentence_embedding", ("n", 6))
     np.testing.assert_array_equal(rows_of(OnnxText(str(folder)), ["a cat"])[0], TABLE[[1, 2]].max(axis=0))
+
+
+def test_a_graph_that_returns_other_rows_or_fails_at_run_time_is_refused(folder):
+    """Before, one row for a batch became the row of each text, and errors at run time were tracebacks; see
+    also tests/hostile/onnx_graphs.py."""
+    texts = ["a cat", "dog", "sat"]
+    nodes = [helper.make_node("ReduceMax", ["rows"], ["sentence_embedding"], axes=[0], keepdims=0)]
+    save_graph(folder / "model.onnx", "sentence_embedding", ("t", 6), nodes=nodes)
+    with pytest.raises(SpaceError, match=r"expected an output of 3 × d \(texts × d\), got 2 × 6; export"):
+        rows_of(OnnxText(str(folder)), texts)
+    save_graph(folder / "model.onnx", table=TABLE[:3])
+    with pytest.raises(SpaceError, match="runs on the token numbers 0 to 4 of its tokenizer, got an error"):
+        rows_of(OnnxText(str(folder)), texts)
+
+
+def test_a_graph_gives_the_same_rows_in_the_confined_process(folder, monkeypatch):
+    texts = ["a cat sat", "dog", *["a dog"] * 40]
+    here = rows_of(OnnxText(str(folder)), texts)
+    monkeypatch.setenv("RELSCOPE_CONFINED", "1")
+    np.testing.assert_array_equal(rows_of(OnnxText(str(folder)), texts), here)
+    (folder / "model.onnx").write_bytes(b"no graph")
+    with pytest.raises(
+        SpaceError, match="expected an ONNX graph and its tokenizer.json, got files that cannot"
+    ):
+        rows_of(OnnxText(str(folder)), texts)
 
 
 def test_other_files_are_refused_and_another_graph_has_another_digest(folder):
