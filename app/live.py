@@ -218,8 +218,15 @@ async def _answer(socket: WebSocket, answers: LiveRequests) -> None:
 
     async def listen() -> None:
         try:
-            async for message in socket.iter_bytes():
-                request = answers.read(message)
+            while True:
+                frame = await socket.receive()
+                if frame["type"] == "websocket.disconnect":
+                    return
+                message = frame.get("bytes")
+                # Requests are bytes; a frame of text, which no pane sends, is ignored.
+                request = None
+                if message is not None:
+                    request = answers.read(message)
                 if request is not None:
                     waiting[request[1] == SCORE] = request
                     came.set()
