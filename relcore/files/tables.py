@@ -658,6 +658,8 @@ class DelimitedTable(_TextRows):
         n_numbers = compute.sum(numeric).as_py()
         if not n_numbers and (lists := _lists(texts)) is not None:
             return lists, ColumnValues(name, "vectors")
+        if not n_numbers and (found := _bad_vector(texts, name)) is not None:
+            return cells, found
         odd = all(_ODD.fullmatch(item) for item in texts.to_pylist() if item is not None)
         if not odd and n_numbers * _FEW_NUMBERS <= n:
             return cells, ColumnValues(name, "text")
@@ -695,10 +697,40 @@ def _lists(texts: Any) -> Any:
     cells = texts.to_pylist()
     if None in cells or not cells[0].startswith("["):
         return None
+    vectors = [_numbers_in(cell) for cell in cells]
+    if None in vectors:
+        return None
+    return pa.chunked_array([pa.array(vectors, pa.list_(pa.float32()))])
+
+
+def _numbers_in(cell: str) -> list[float] | None:
+    """The numbers of a cell such as "[1.5, 2]", or "[1.5 2.]" as NumPy prints it; None if it is another
+    text."""
     with suppress(msgspec.MsgspecError):
-        vectors = [msgspec.json.decode(cell, type=list[float]) for cell in cells]
-        return pa.chunked_array([pa.array(vectors, pa.list_(pa.float32()))])
+        return msgspec.json.decode(cell, type=list[float])
+    text = cell.strip()
+    if text.startswith("[") and text.endswith("]") and "," not in text:
+        numbers = text[1:-1].split()
+        if numbers and all(map(_NUMBER.fullmatch, numbers)):
+            return list(map(float, numbers))
     return None
+
+
+def _bad_vector(texts: Any, name: str) -> ColumnValues | None:
+    """The first cell that is no list of numbers in a column where most are, with its row; None if the column
+    holds other texts."""
+    cells = texts.to_pylist()
+    bad = [place for place, cell in enumerate(cells) if cell is None or _numbers_in(cell) is None]
+    if 2 * len(bad) >= len(cells):
+        return None
+    cell = cells[bad[0]]
+    if cell is None:
+        got = "an empty cell"
+    else:
+        got = quote([f"{cell[:40]}…" if len(cell) > 40 else cell])
+    return ColumnValues(
+        name, "mixed", f"expected a list of numbers as in other rows, got {got}", f"row {bad[0] + 1}"
+    )
 
 
 def _read_with(encoding: str, delimiter: str = "", decimal: str = ".") -> str:

@@ -165,6 +165,15 @@ def _columns(file):
         "counts of 5,000 digits": (["id", "count", "a"], lambda row: [f"w{row}", "9" * 5000, "1"]),
     }.items():
         yield from each(read, file, {name: table([line(row) for row in range(20)], names)}, truth)
+    printed = b'id,vector\na,"[ 1.5  2. ]"\nb,"[.5\n -1e0]"\n'
+    yield from each(
+        read, file, {"vectors as NumPy prints them": (printed, rows([[1.5, 2], [0.5, -1]], "ab"))}
+    )
+    for cell in (b"[1 ... 2]", b"[nan 1]", b"[1 2 3]", b"", b"text"):
+        name = f"vectors as texts, and {cell.decode() or 'an empty cell'}"
+        yield from each(
+            read, file, {name: printed + b'c,"' + cell + b'"\n' + printed[10:].replace(b"a,", b"d,")}
+        )
     yield Case("a column of ids that is not there", space(file, id_column="word"), {file: table(CELLS)})
     right = rows([line[1:] for line in VALUES], [line[1] for line in CELLS])
     yield Case("ids of a number column", space(file, id_column="x"), {file: table(CELLS)}, right)

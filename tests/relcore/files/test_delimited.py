@@ -155,3 +155,20 @@ def test_text_of_no_likely_encoding_is_refused_until_it_is_chosen(tmp_path):
         load_space(path)
     with pytest.raises(SpaceError, match=r"encoding: expected one of .*'rot13'"):
         load_space(path, encoding="rot13")
+
+
+def test_vectors_as_numpy_prints_them_are_read(tmp_path):
+    (tmp_path / "v.csv").write_text('id,vector\na,"[ 1.5  2. ]"\nb,"[0.123\n -3e-1]"\n')
+    space = load_space(tmp_path / "v.csv")
+    np.testing.assert_allclose(space.vectors, [[1.5, 2], [0.123, -0.3]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("cell", ["[1.5, x]", "[1 ... 2]", "nothing", ""])
+def test_a_cell_that_is_no_vector_among_vectors_is_named_with_its_row(cell, tmp_path):
+    """Before, the error said that there are no columns of numbers."""
+    cells = ["[1, 2]"] * 5
+    cells[3] = cell
+    lines = [f'w{row},"{one}"' for row, one in enumerate(cells)]
+    (tmp_path / "v.csv").write_text("\n".join(["id,vector", *lines]))
+    with pytest.raises(SpaceError, match=r"row 4, column 'vector': expected a list of numbers"):
+        load_space(tmp_path / "v.csv")
