@@ -33,7 +33,8 @@ def adapter():
 
 def mapped(x, side):
     (plan, tensors) = adapter()
-    x = np.asarray(x, np.float32)
+    matrices = [one for name, one in sorted(tensors.items()) if name.startswith(f"{side}.") and one.ndim == 2]
+    x = rows_of(x, side, len(matrices[0]) if matrices else None)
     for place, kind in enumerate(plan[side]):
         step = {
             name.split(".")[2]: one for name, one in tensors.items() if name.startswith(f"{side}.{place}.")
@@ -43,6 +44,17 @@ def mapped(x, side):
         else:
             x = x @ step["matrix"] + step["offset"]
     return x
+
+
+def rows_of(x, name, width=None):
+    """The rows (n, d) as float32. Raises a ValueError unless they are finite numbers of this width."""
+    rows = np.asarray(x, np.float32)
+    if rows.ndim != 2 or (width and rows.shape[1] != width):
+        got = " × ".join(map(str, rows.shape)) or "one number"
+        raise ValueError(f"{name}: expected rows of shape (n, {width or 'd'}), got {got}; reshape them")
+    if not np.isfinite(rows).all():
+        raise ValueError(f"{name}: expected finite numbers, got NaN or infinite values; leave such rows out")
+    return rows
 
 
 def unit(x):
@@ -69,6 +81,14 @@ def both(old_queries, new_queries, old_vectors):
     their standard deviation over `old_vectors`, which are the corpus or a large sample of it.
     """
     plan, _ = adapter()
+    old_vectors = rows_of(old_vectors, "old_vectors")
+    old_queries = rows_of(old_queries, "old_queries", old_vectors.shape[1])
+    new_queries = rows_of(new_queries, "new_queries")
+    if len(old_queries) != len(new_queries):
+        raise ValueError(
+            f"both: expected vectors of the same queries by both models, got {len(old_queries)} and"
+            f" {len(new_queries)}; give both in the same order"
+        )
     old = standardised(unit(old_queries), np.cov(unit(old_vectors).T, bias=True))
     new = standardised(queries(new_queries), np.cov(corpus(old_vectors).T, bias=True))
     new = np.float32(plan["card"]["weight"]) * new

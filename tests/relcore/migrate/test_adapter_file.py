@@ -1,5 +1,6 @@
 """Exported adapters give the same numbers, also in a process that cannot import relcore."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -125,6 +126,67 @@ def test_no_flipped_bit_of_a_file_is_used(exported):
         script["adapter"].cache_clear()
         with pytest.raises((ValueError, KeyError, TypeError)):
             script["adapter"]()
+
+
+def test_the_exported_scripts_refuse_what_they_cannot_use(exported, monkeypatch):
+    _, folder = exported
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "apply", raising=False)
+    new, old = pairs()
+    apply = importlib.import_module("apply")
+    for wrong, told in (
+        (new[0], r"queries: expected rows of shape \(n, \d+\), got \d+; reshape"),
+        (new[:, :-1], r"queries: expected rows of shape"),
+        (np.full_like(new, np.nan), "queries: expected finite numbers"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            apply.queries(wrong)
+    with pytest.raises(ValueError, match="both: expected vectors of the same queries by both models, got 2"):
+        apply.both(old[:2], new[:3], old)
+    with pytest.raises(ValueError, match="old_queries: expected rows of shape"):
+        apply.both(old[:2, 1:], new[:2], old)
+    monkeypatch.delitem(sys.modules, "apply")
+
+
+def test_the_cascade_refuses_what_it_cannot_use(exported, monkeypatch, tmp_path):
+    from relcore.migrate.cascade import Cache, ListIndex, ranked
+
+    _, folder = exported
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "apply", raising=False)
+    new, old = pairs()
+    ids = [f"r{row}" for row in range(len(old))]
+    search = ListIndex(ids, old)
+    rows = dict(zip(ids, new, strict=True))
+    usual = {"n": 5, "lists": "old"}
+
+    def vectors(some):
+        return np.array([rows[one] for one in some])
+
+    assert ranked(old[7], new[7], search, vectors, **usual)[0] == "r7"
+    assert ranked(old[7], new[7], lambda vector, n: [], vectors, **usual) == []
+    for told, *arguments, options in (
+        ("old_query: expected one vector", old[:1], new[7], vectors, {}),
+        ("old_query: expected finite numbers", old[7] * np.nan, new[7], vectors, {}),
+        ("new_query: expected a vector with a direction", old[7], 0 * new[7], vectors, {}),
+        ("lists: expected 'old', 'bridged' or 'both', got 'new'", old[7], new[7], vectors, {"lists": "new"}),
+        ("k: expected a whole number from 1, got 0", old[7], new[7], vectors, {"k": 0}),
+        ("n: expected a whole number from 1, got 2.5", old[7], new[7], vectors, {"n": 2.5}),
+        ("vectors: expected 5 × ", old[7], new[7], lambda some: vectors(some)[:1], {}),
+        ("vectors: expected finite numbers", old[7], new[7], lambda some: vectors(some) * np.inf, {}),
+    ):
+        first, second, embed = arguments
+        with pytest.raises(ValueError, match=told):
+            ranked(first, second, search, embed, **usual | options)
+    with pytest.raises(ValueError, match="index: expected an id for each row"):
+        ListIndex(ids[1:], old)
+    with pytest.raises(ValueError, match="embed: expected 2 vectors"):
+        Cache(tmp_path / "cache.npy", lambda some: new[:1])(ids[:2])
+    Cache(tmp_path / "cache.npy", None).save()
+    np.save(tmp_path / "other.npy", new)
+    with pytest.raises(ValueError, match="expected a file that `save` wrote"):
+        Cache(tmp_path / "other.npy", None)
+    monkeypatch.delitem(sys.modules, "apply", raising=False)
 
 
 def test_file_of_version_0_1_has_no_checksum_and_opens(exported):
