@@ -168,7 +168,11 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
         else:
             told = (f"{name}: {value}" for name, value in asdict(card).items() if value)
             st.caption(plain("; ".join(told)))
-        if change.kind == "changed recipe" and new_spec is not None and new.dimension == _WIDTH:
+        if (
+            change.kind in ("changed recipe", "related model")
+            and new_spec is not None
+            and new.dimension == _WIDTH
+        ):
             _draw_recipe_of_texts(passport, new)
 
 

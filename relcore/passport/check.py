@@ -60,6 +60,13 @@ _ON_GRID = 0.02
 _MOST_STEPS = 256
 _PADDED = 8  # minimum number of final zeros; in int8 rows, fewer may be chance
 _EQUAL = 0.45  # share of the smaller part from which parts count as equal
+# `_are_means` looks at this number of rows, and the zeros at the end of their mantissas. float16 leaves 13
+# of 23 bits, a mean of two about 11, of four 8. For each row of float16, there must be this many such rows.
+_MEANS_SOUGHT = 5000
+_MANTISSA = np.uint32(0x7FFFFF)
+_FEWEST_ZEROS = 6
+_HALF_ZEROS = 13
+_AS_MANY = 0.1
 _SHOWN = 10  # maximum number of rows in a report
 _HEADS = {
     "log_ratio": "log odds of another model",
@@ -506,10 +513,30 @@ def marks_of(X: Rows) -> dict[str, np.ndarray]:
         here |= {"float16": half & ~brain & ~grid & ~constant, "bfloat16": brain & ~grid & ~constant}
         for name, rows_of in here.items():
             found[name].append(block.start + np.flatnonzero(rows_of))
+    if found["float16"] and _are_means(X, np.concatenate(found["float16"])):
+        found["float16"] = [np.empty(0, np.int64)]
     widths = np.concatenate(used)
     found["padded"] = [np.flatnonzero(widths <= widths.max() - max(_PADDED, X.shape[1] // 32))]
     found["repeated"] = [np.flatnonzero(row_hashes(X).duplicated())]
     return {name: rows for name, parts in found.items() if len(rows := np.concatenate(parts))}
+
+
+def _are_means(X: Rows, half: np.ndarray) -> bool:
+    """Whether the rows with the numbers `half`, which float16 holds exactly, are probably means of one vector
+    where other rows are means of several, such as words that are stored as float16.
+
+    A mean of two or four float16 numbers needs a few bits more than float16 has, but fewer than float32. Rows
+    that were stored in another way have such numbers only by chance.
+    """
+    others = np.setdiff1d(np.arange(len(X)), half)
+    some = others[:: max(1, len(others) // _MEANS_SOUGHT)]
+    if not len(half) or not len(some):
+        return False
+    bits = np.ascontiguousarray(X[some], np.float32).view(np.uint32) & _MANTISSA
+    # The lowest bit that is set: 1 << number of zeros at the end.
+    zeros = np.median(bits & (~bits + np.uint32(1)), axis=1)
+    short_rows = (zeros >= 1 << _FEWEST_ZEROS) & (zeros < 1 << _HALF_ZEROS)
+    return np.mean(short_rows) * len(others) >= _AS_MANY * len(half)
 
 
 def _on_steps(rows: np.ndarray) -> np.ndarray:

@@ -566,8 +566,10 @@ CHANGES = {
     "rescaled": "the same directions, other lengths",
     "rotated": "the same shape in other coordinates",
     "cut": "the first dimensions of the same vectors",
-    "mixed": "some anchors kept their vectors, the others have those of another model or recipe",
+    "extended": "the same vectors, followed by further dimensions",
+    "mixed": "some anchors kept their vectors, the others have other ones",
     "changed recipe": "the same coordinates, other vectors: another prompt, pooling, layer, revision, noise",
+    "related model": "coordinates that agree only in part: a distant layer, or a model of the same origin",
     "other model": "other coordinates and another shape",
 }
 UNCHANGED = ("same", "rounded", "rescaled")  # changes that hardly affect search by cosine
@@ -577,8 +579,11 @@ ADVICE = {
     "rescaled": "Nothing needs to be done if you search by cosine.",
     "rotated": "Old and new vectors must not be mixed. Map one of them: relscope migrate OLD NEW --export.",
     "cut": "Cut the old vectors as well, or store the whole ones: both lengths must not be mixed.",
-    "mixed": "Find the rows of the other model, and embed them again.",
+    "extended": "Keep only the first dimensions of the new vectors: they are the old vectors.",
+    "mixed": "Embed the other rows again with the model of the passport.",
     "changed recipe": "Find out what changed, or embed all rows again.",
+    "related model": "Old and new vectors must not be mixed. Embed all rows again, or map the new queries:"
+    " Migrate, New model.",
     "other model": "Embed all rows again, or map the new queries: Migrate, New model.",
 }
 # Maximum change, as a share of a row's largest number; batch size and processor change numbers by less.
@@ -589,6 +594,7 @@ ON_GRID = 2.5  # maximum .99 quantile ÷ median of the changes: 1.98 on a grid, 
 # Kept rows move by at most KEPT times the rows' spread; other rows move APART times as far.
 KEPT = 0.06
 APART = 3.0
+SAMPLED = 512  # maximum number of anchors whose similarities with each other are compared
 LEAST_KEPT = 0.1  # minimum share of kept anchors; if rows are reordered, a few keep their place by chance
 LENGTHS = 0.01  # maximum change, as a share of a row's length; int8 changes it by at most .005
 
@@ -600,6 +606,10 @@ EXACT_GRAM = 1e-3  # maximum change of a cosine by a rotation; noise changes cos
 DRAWS = 1999
 FEW_DRAWS = 199
 LEAST_P = 0.01
+# Minimum mean cosine of centred rows for a changed recipe. For MiniLM and 150 bundled anchors, prompts give
+# .89 or more, the class token .75, the neighbouring layer .64. paraphrase-MiniLM, a related model, gives .27;
+# for MiniLM's layer 3, it gives .38.
+SAME_MODEL = 0.5
 LEAST_VALUE = 1e-5  # minimum singular value, as a share of the largest; smaller ones are float32 rounding
 
 
@@ -637,7 +647,15 @@ class Change(Reported):
     named : str
         The recipe that makes the new vectors; "" if it was not found.
     others : ids
-        If the kind is "mixed", the anchors whose vectors are of another model or recipe.
+        If the kind is "mixed", the anchors whose vectors are of another model or recipe, or of another
+        anchor.
+    exchanged : ids
+        Those of the `others` that have the old vector of another anchor.
+    centred : float, optional
+        Mean cosine of an anchor's old and new vector after subtracting the mean of each set, −1 … 1. From
+        `SAME_MODEL`, coordinates that agree are those of the same model. None if the widths differ.
+    n_similar : int
+        Number of anchors whose similarities with each other were compared, at most `SAMPLED`.
     """
 
     kind: str
@@ -650,6 +668,9 @@ class Change(Reported):
     missing: int = 0
     named: str = ""
     others: tuple[str, ...] = ()
+    exchanged: tuple[str, ...] = ()
+    centred: float | None = None
+    n_similar: int = 0
 
     @property
     def others_in_words(self) -> str:
@@ -661,10 +682,14 @@ class Change(Reported):
         from scipy.stats import beta
 
         n = len(self.others)
+        if self.exchanged == self.others:
+            what = "have the vector of another anchor, as if rows were swapped"
+        else:
+            what = "come from another model or recipe"
         ends = (0.025, 0.975)
         low, high = beta.ppf(ends, n + 0.5, self.n - n + 0.5)  # Jeffreys interval
         return (
-            f"{100 * n / self.n:.0f} % of the anchors come from another model or recipe ({n:,} of {self.n:,};"
+            f"{100 * n / self.n:.0f} % of the anchors {what} ({n:,} of {self.n:,};"
             f" 95 %: {100 * low:.0f} … {100 * high:.0f} %): {quote(self.others[:5])}{', …' * (n > 5)}."
         )
 
@@ -674,7 +699,10 @@ class Change(Reported):
         if self.named:
             made = f", made by {self.named}"
         told = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}{made}."
-        return " ".join(filter(None, (told, self.others_in_words, ADVICE[self.kind])))
+        advice = ADVICE[self.kind]
+        if self.others and self.exchanged == self.others:
+            advice = "Give these vectors to the right ids again."
+        return " ".join(filter(None, (told, self.others_in_words, advice)))
 
     def report(self, **facts: Any) -> Report:
         row = {"change": self.kind, "n": self.n, "missing": self.missing, "recipe": self.named}
@@ -684,7 +712,7 @@ class Change(Reported):
             else:
                 values = dict.fromkeys(Evidence._fields)
             row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
-        row |= {"gram apart": self.gram_apart, "scale": self.scale}
+        row |= {"centred cosine": self.centred, "gram apart": self.gram_apart, "scale": self.scale}
         named = {"cosine of old and new": self.cosine, "cosines between anchors (correlation)": self.gram}
         shown = [
             ["evidence", "value", "95 %", "chance"],
@@ -696,11 +724,17 @@ class Change(Reported):
             ["largest change between two anchors", short(self.gram_apart), "", ""],
             ["length, new ÷ old", short(self.scale), "", ""],
         ]
+        if self.centred is not None:
+            limit = f"cosine after centring (same model: from {short(SAME_MODEL, 2)})"
+            shown.insert(-2, [limit, short(self.centred), "", ""])
         caption = f"{counted(self.n, 'anchor')}; chance: the highest value of randomly paired anchors"
         if self.cosine is None:
             caption += f"; the width was {self.widths[0]:,} and is {self.widths[1]:,}"
         elif self.widths[0] != self.widths[1]:
             caption += f"; cosine on the first {min(self.widths):,} of {max(self.widths):,} dimensions"
+        if self.n_similar and self.n_similar < self.n:
+            caption += "; chance, intervals and all that compares two anchors: a sample of"
+            caption += f" {self.n_similar:,} of them"
         table = Table("checks", pd.DataFrame([row]), shown, caption=f"{caption}.")
         return Report(
             self.sentence, [table], facts | {"others": self.others}, [self.caution] * bool(self.caution)
@@ -728,22 +762,28 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
         anchors.
     """
     ids, X, Y = paired_anchors(passport, new)
-    n = len(X)
     rng = np.random.default_rng((random_state, 8))
     widths = (X.shape[1], Y.shape[1])
+    n_anchors = len(X)
+    lengths = np.linalg.norm(Y, axis=1) / np.linalg.norm(X, axis=1)
+    shared = common_dimensions(X, Y)
+    (kind, others) = _of_coordinates(*shared)
+    kind = _of_widths(kind, X, Y)
+    exchanged = others & _exchanged(*shared)
+    # All rows are compared one by one. Similarities of all pairs would take minutes for 4,000 anchors.
+    if n_anchors > SAMPLED:
+        sample = np.sort(rng.choice(n_anchors, SAMPLED, replace=False))
+        (X, Y) = (X[sample], Y[sample])
+        shared = (shared[0][sample], shared[1][sample])
+    n = len(X)
     old, now = (units @ units.T for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)))
     apart = np.triu_indices(n, 1)
-    lengths = np.linalg.norm(Y, axis=1) / np.linalg.norm(X, axis=1)
     orders = rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
     samples = rng.integers(n, size=(DRAWS, n))
     of_gram = correlation(old[apart], now[apart])
     by_chance = [correlation(old[apart], now[np.ix_(one, one)][apart]) for one in orders[:FEW_DRAWS]]
     gram = _evidence(of_gram, [_of_sample(old, now, one) for one in samples[:FEW_DRAWS]], by_chance)
-    shared = common_dimensions(X, Y)
     cosine = None
-    (kind, others) = _of_coordinates(*shared)
-    if kind and kind != "mixed" and {*widths} != {shared[0].shape[1]}:
-        kind = "cut"
     if kind or widths[0] == widths[1]:
         X, Y = shared
         between = unit_rows(X).astype(np.float64) @ unit_rows(Y).astype(np.float64).T
@@ -755,18 +795,69 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
     alike = gram.value >= SAME_GRAM and most <= GRAM_APART
     if not kind and alike and not (agree and most > EXACT_GRAM):
         kind = "rotated"
-    kind = kind or ("changed recipe" if agree else "other model")
+    centred = None
+    if cosine is not None:
+        centred = float(np.vecdot(*(unit_rows(rows, rows.mean(axis=0)) for rows in (X, Y))).mean())
+    if not kind and not agree:
+        kind = "other model"
+    elif not kind and centred is not None and centred < SAME_MODEL:
+        kind = "related model"
+    kind = kind or "changed recipe"
     scale = float(np.median(lengths))
-    missing = len(passport.ids) - n
-    others = tuple(ids[row] for row in np.flatnonzero(others))
-    return Change(kind, n, widths, cosine, gram, most, scale, missing, others=others)
+    return Change(
+        kind,
+        n_anchors,
+        widths,
+        cosine,
+        gram,
+        most,
+        scale,
+        len(passport.ids) - n_anchors,
+        others=tuple(ids[row] for row in np.flatnonzero(others)),
+        exchanged=tuple(ids[row] for row in np.flatnonzero(exchanged)),
+        centred=centred,
+        n_similar=n,
+    )
+
+
+def _of_widths(kind: str, X: np.ndarray, Y: np.ndarray) -> str:
+    """The kind of change of rows that kept their coordinates (`kind` by `_of_coordinates`), if the number of
+    dimensions changed, too. Zeros at the end of all rows are not counted, except where both have the same
+    other dimensions."""
+    if kind in ("", "mixed"):
+        return kind
+    used = _used_width(X), _used_width(Y)
+    if used[0] == used[1]:
+        used = X.shape[1], Y.shape[1]
+    if used[1] < used[0]:
+        return "cut"
+    if used[1] > used[0]:
+        return "extended"
+    return kind
+
+
+def _used_width(X: np.ndarray) -> int:
+    """The number of dimensions up to the last one that is not zero in all rows."""
+    return int(np.flatnonzero(X.any(axis=0))[-1]) + 1
+
+
+def _exchanged(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Whether each row of Y (n, d) has the direction of another row of X than its own, a mask (n,)."""
+    near = np.empty(len(X), bool)
+    units = unit_rows(X)
+    for block in row_blocks(len(X), 1024):
+        similarities = unit_rows(Y[block]) @ units.T
+        own = np.arange(len(similarities)), np.arange(len(X))[block]
+        similarities[own] = -1
+        near[block] = similarities.max(axis=1) > 1 - KEPT**2
+    return near
 
 
 def common_dimensions(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cut the arrays X (n, d) and Y (n, e) to the smaller number of dimensions. Dimensions at the end that
     are zero in all rows of an array are removed first.
     """
-    width = min(int(np.flatnonzero(rows.any(axis=0))[-1]) + 1 for rows in (X, Y))
+    width = min(_used_width(X), _used_width(Y))
     return X[:, :width], Y[:, :width]
 
 
@@ -849,8 +940,9 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
     others = moved > KEPT
     enough = np.count_nonzero(~others) >= max(2, LEAST_KEPT * len(X))
     if others.any() and enough and moved[others].min() >= APART * KEPT:
-        near = unit_rows(Y[others]) @ unit_rows(X).T
-        if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # otherwise rows were reordered
+        few = 2 * np.count_nonzero(others) <= len(X)
+        # If most rows have the vectors of others, the rows are in another order.
+        if few or _exchanged(X, Y)[others].mean() < 0.5:
             return "mixed", others
     size = float(np.sqrt(np.square(moved).mean()))
     if size > ROUNDED or (size > COMPUTED and not _on_grid(X, change)):

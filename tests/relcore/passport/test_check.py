@@ -279,3 +279,15 @@ def test_the_command_ranks_repairs_and_plans(tmp_path, monkeypatch, capsys):
     assert np.vecdot(unit_rows(whole[:300]), unit_rows(one[:300])).mean() > 0.9
     assert main(["check", "whole.npz"]) == 0
     assert parts_of(whole).slope.high > MIXED
+
+
+def test_plain_means_of_float16_words_are_not_stored_differently():
+    """Before, the texts of one known word were. Rows of which a part is rounded still are."""
+    rng = np.random.default_rng(0)
+    words = rng.normal(size=(300, 32)).astype(np.float16).astype(np.float32)
+    sizes = rng.integers(1, 9, 600)
+    means = np.array([words[rng.choice(300, size, replace=False)].mean(axis=0) for size in sizes])
+    assert "float16" not in marks_of(means)
+    whole = rng.normal(size=(600, 32)).astype(np.float32)
+    whole[:80] = whole[:80].astype(np.float16)
+    assert marks_of(whole)["float16"].tolist() == list(range(80))

@@ -18,7 +18,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.cli import main
 from relcore.passport.check import chart_of
-from relcore.passport.passport import Passport, PassportCard, check
+from relcore.passport.passport import SAME_MODEL, SAMPLED, Passport, PassportCard, check
 from relcore.stores.index import StoredRows, Target, write_index
 from tests.relcore.stores.stores import place_of
 
@@ -126,6 +126,54 @@ def test_an_index_of_two_models_is_mixed_and_names_the_others(of, n_others, pass
     assert f"{100 * n_others / N:.0f} % of the anchors come from another model or recipe" in found.sentence
 
 
+@pytest.mark.parametrize("n_anchors", [16, 64, 300])
+def test_two_swapped_rows_are_mixed_and_named(n_anchors):
+    """Before, they were a changed recipe, and the advice was to embed all rows again."""
+    vectors = drawn(n_anchors, n_anchors, D)
+    ids = [f"text {row}" for row in range(n_anchors)]
+    new = vectors.copy()
+    new[[3, 9]] = new[[9, 3]]
+    found = check(Passport(tuple(ids), vectors), new)
+    assert (found.kind, found.others, found.exchanged) == ("mixed", (ids[3], ids[9]), (ids[3], ids[9]))
+    assert "have the vector of another anchor" in found.sentence
+    assert found.sentence.endswith("Give these vectors to the right ids again.")
+    new[5] = drawn(1, D)
+    found = check(Passport(tuple(ids), vectors), new)
+    assert (found.kind, len(found.others), len(found.exchanged)) == ("mixed", 3, 2)
+
+
+@pytest.mark.parametrize("longer", ["zeros", "repeated", "others"])
+def test_appended_dimensions_are_not_a_cut(longer, passport, vectors):
+    further = {"zeros": 0 * vectors, "repeated": vectors, "others": drawn(7)}[longer]
+    found = check(passport, np.c_[vectors, further])
+    assert (found.kind, found.cosine.value) == ("extended", pytest.approx(1))
+    assert "the same vectors, followed by further dimensions" in found.sentence
+    whole = Passport(IDS, np.c_[vectors, further])
+    assert check(whole, vectors).kind == "cut"
+    assert check(whole, np.c_[vectors, further]).kind == "same"
+
+
+def test_a_changed_recipe_has_a_mean_cosine_from_the_limit_that_is_shown(passport, vectors):
+    """Before, paraphrase-MiniLM, at a mean cosine of .30, had the same coordinates as MiniLM."""
+    for share, kind in ((0.5, "changed recipe"), (2.5, "related model")):
+        found = check(passport, vectors + share * drawn(9))
+        assert found.kind == kind
+        assert (found.centred >= SAME_MODEL) == (kind == "changed recipe")
+        names = [line[0] for line in found.report().tables[0].shown]
+        assert "cosine after centring (same model: from .50)" in names
+
+
+def test_many_anchors_are_compared_by_a_sample_and_all_rows_one_by_one():
+    vectors = drawn(0, SAMPLED + 100, 8)
+    ids = tuple(map(str, range(len(vectors))))
+    new = vectors.copy()
+    new[[0, 300]] = drawn(1, 2, 8)
+    found = check(Passport(ids, vectors), new)
+    assert (found.kind, found.others) == ("mixed", ("0", "300"))
+    assert (found.n, found.n_similar) == (SAMPLED + 100, SAMPLED)
+    assert f"a sample of {SAMPLED} of them" in found.report().tables[0].caption
+
+
 def test_the_figure_of_cut_vectors_compares_what_both_have(passport, vectors):
     own, other = chart_of(passport, LatentSpace(vectors[:, :40], IDS)).lines
     np.testing.assert_allclose(own.x, 1, atol=1e-5)
@@ -134,7 +182,7 @@ def test_the_figure_of_cut_vectors_compares_what_both_have(passport, vectors):
 
 def test_anchors_in_another_order_are_not_mixed(passport, vectors):
     found = check(passport, np.r_[vectors[:8], np.random.default_rng(10).permutation(vectors[8:])])
-    assert found.kind in ("changed recipe", "other model")
+    assert found.kind in ("changed recipe", "related model", "other model")
     assert not found.others
     assert not check(passport, np.r_[vectors[:2], drawn(11)[2:]]).others, "two of 32 may be equal by chance"
 
