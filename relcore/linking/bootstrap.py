@@ -27,6 +27,7 @@ from relcore.linking.clusters import (
     ENOUGH,
     FEWEST,
     PAIRED,
+    SAME,
     ClusterFit,
     Matching,
     Stage,
@@ -280,7 +281,30 @@ class HeldOut(NamedTuple):
         """Whether the mean exceeds every draw of the chance level by .02 and by four standard errors. This is
         true for one in 10,000 pairs of unrelated spaces.
         """
-        return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
+        return self.mean > self.least
+
+    @property
+    def least(self) -> float:
+        """The value that the mean must exceed."""
+        return max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
+
+    @property
+    def in_words(self) -> str:
+        """Both measures, each beside the limit that it needs."""
+        needed = percent(FOUND_AGAIN)
+        if self.again == self.again:
+            links = f"a second fit finds the same link for {percent(self.again)} of {self.n:,} held-out rows"
+            links += f" (needed: {needed})"
+        else:
+            links = f"none of {self.n:,} held-out rows has a link that a second fit could find again"
+            links += f" (needed: {needed} found again)"
+        between = "and"
+        if self.above != (self.again >= FOUND_AGAIN):
+            between = "but"
+        return (
+            f"{links}, {between} their mean CSLS is {short(self.mean)} (needed: above {short(self.least)};"
+            f" chance level {band(min(self.null), max(self.null))})"
+        )
 
     @property
     def linked(self) -> bool:
@@ -847,14 +871,7 @@ class _Bootstrap:
         links = links[:, np.isin(links[0], rows) & np.isin(links[1], targets)]
         links = np.stack([np.searchsorted(rows, links[0]), np.searchsorted(targets, links[1])])
         held_out = fit_held_out(X, Y, seeds, self.source.ids[rows], links, **self.settings)
-        found = f"no link of {held_out.n:,} held-out rows is likely to be right"
-        if held_out.again == held_out.again:
-            again = percent(held_out.again)
-            found = f"a second fit finds the same link for {again} of {held_out.n:,} held-out rows"
-        scores = (
-            f"{found} (mean CSLS {short(held_out.mean)}, chance level"
-            f" {band(min(held_out.null), max(held_out.null))})"
-        )
+        scores = held_out.in_words
         if held_out.linked:
             return "linked", f"{scores[0].upper()}{scores[1:]}.", held_out
         if not n_seeds:
@@ -881,9 +898,9 @@ class _Bootstrap:
         null = tuple(float(each.mean()) for each in others)
         found = HeldOut(float(every.mean()), error, null, len(every), float("nan"))
         scores = (
-            f"two independent fits agree on {found.n:,} held-out rows (cosine {short(linked.agreement)};"
-            f" chance up to {short(linked.chance)}) and put {100 * linked.same:.0f} % of them in the same"
-            " place"
+            f"two independent fits of {found.n:,} held-out rows have a mean cosine of"
+            f" {short(linked.agreement)} (needed: above {short(linked.chance)}, the chance level) and put"
+            f" {percent(linked.same)} of them in the same place (needed: {percent(SAME)})"
         )
         if linked.agrees:
             return "linked", f"T{scores[1:]}.", found
