@@ -381,7 +381,8 @@ def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np
 # both maps show the same clusters. The share of rows in clusters is at most .43 on 24 draws of Gaussian,
 # uniform, heavy-tailed and anisotropic rows. It is .69 for sentences embedded by MiniLM, and .95 or more for
 # digits in three networks. A cluster is named by the terms that add most to the Kullback–Leibler divergence
-# of its words from all words (class-based TF-IDF of Grootendorst, 2022, without stop words).
+# of its words from all words (class-based TF-IDF of Grootendorst, 2022). Stop words, and words that
+# other clusters have nearly as often, are no names.
 
 _MOST_LABELS = 50
 _FEWEST_ROWS = 60
@@ -392,6 +393,9 @@ _READ = 4000  # maximum number of texts that are read
 _TERMS = 2  # maximum number of terms in a name
 _FEWEST_TEXTS = 3  # minimum number of texts in a cluster that contain its term
 _FREQUENT = 0.25  # share of a cluster's words, the most frequent ones, from which its name is chosen
+_LIFT = 3.0  # minimum ratio of a term's share of the words of its cluster to its share of all other words
+# Words of scikit-learn's list of stop words that can be topics.
+_TOPICS = {"amount", "bill", "bottom", "cry", "fire", "interest", "mill", "mine", "system"}
 _FREE = 0.05  # minimum share of rows without a class for clusters to be named
 _TERM = re.compile(r"[^\W\d_]{3,}")
 _COMPONENTS = 25  # principal components in which rows are clustered
@@ -506,6 +510,9 @@ def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]]
     counts: list[Counter[str]] = [Counter() for _ in range(numbers.max() + 1)]
     for number, text in zip(numbers[read], texts(ids[read]), strict=True):
         counts[number].update(set(_TERM.findall(text.lower())))
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    stop_words = ENGLISH_STOP_WORDS - _TOPICS
     total = sum(counts, Counter())
     n_all = max(total.total(), 1)
     names = []
@@ -515,7 +522,11 @@ def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]]
         weights = {
             term: n / n_own * np.log(n / n_own / (total[term] / n_all))
             for term, n in count.items()
-            if n >= _FEWEST_TEXTS and term not in taken
+            if n >= _FEWEST_TEXTS
+            and term not in taken
+            and term not in stop_words
+            # Also in other languages, words of all topics are not much more frequent in one cluster.
+            and n * max(n_all - n_own, 1) >= _LIFT * (total[term] - n) * n_own
         }
         best = sorted(
             (term for term in weights if weights[term] > 0), key=lambda term: (-weights[term], term)
