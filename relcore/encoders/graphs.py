@@ -1,5 +1,5 @@
-"""ONNX graphs of text models. A graph is a program that may need any time and memory, so `OnnxText` runs it in
-a confined process, with limits on both."""
+"""ONNX graphs of text models. A graph is a program that may need any time and memory, so `OnnxText` runs it
+in a confined process, with limits on both."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from relcore.files.confined_process import allow_seconds
 LIBRARIES = ("onnxruntime", "tokenizers")
 _AT_ONCE = 32  # number of texts in a run of the graph
 _TEXTS_AT_ONCE = 1000  # maximum number of texts in a message to the confined process
-# Processor seconds of a run: a fixed part, and one for this many bytes of weights times tokens. Models need about
-# two operations for each weight and token, so this is a hundred times what a slow processor takes.
+# Processor seconds of a run: a fixed part, and one for this many bytes of weights times tokens. Models need
+# about two operations for each weight and token, and a slow processor computes 5 · 10⁹ in a second.
 _SECONDS = 5
 _WORK_PER_SECOND = 1 << 30
 _TOKENIZING_SECONDS = 60

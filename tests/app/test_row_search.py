@@ -63,7 +63,7 @@ def test_a_query_is_encoded_or_compared_with_texts(tmp_path):
     assert "cat" in texts[by_texts.rows[0]]
     asked = search._ranking(pair, first, second, str(pair.target.vectors[9].tolist()), rows)
     assert asked.similarities[asked.rows == 9, 1] == pytest.approx(1)
-    with pytest.raises(SpaceError, match="expected a vector of 5 or 7 numbers, got 3; .* in quotes"):
+    with pytest.raises(SpaceError, match=r"expected a vector of 5 or 7 numbers, got 3; .* in quotes"):
         search._ranking(pair, first, second, "[1 2 3]", rows)
     same = compute.matched_pair(first, first)
     with pytest.raises(SpaceError, match="expected a vector of 5 numbers, got 3"):

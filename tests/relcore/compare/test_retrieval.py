@@ -97,7 +97,7 @@ def test_a_query_that_is_not_finite_is_refused(number):
     """Before, it selected 24 arbitrary rows."""
     pair = rotated_pair(40, 3)
     query = vector_in(f"[.5 {number} 1]", ())
-    with pytest.raises(SpaceError, match="expected finite numbers, got -?(inf|nan) as number 2; .* quotes"):
+    with pytest.raises(SpaceError, match=r"expected finite numbers, got -?(inf|nan) as number 2; .* quotes"):
         rank_rows(pair, (query, None))
 
 

@@ -166,7 +166,7 @@ def test_a_graph_gives_the_same_rows_in_the_confined_process(folder, monkeypatch
     np.testing.assert_array_equal(rows_of(OnnxText(str(folder)), texts), here)
     (folder / "model.onnx").write_bytes(b"no graph")
     with pytest.raises(
-        SpaceError, match="expected an ONNX graph and its tokenizer.json, got files that cannot"
+        SpaceError, match=r"expected an ONNX graph and its tokenizer\.json, got files that cannot"
     ):
         rows_of(OnnxText(str(folder)), texts)
 
