@@ -159,10 +159,17 @@ class Checked(Reported):
         return int(np.count_nonzero(self.log_ratio > 0))
 
     @property
+    def _printed_high(self) -> float:
+        """The upper end of the slope's interval with the digits that `short` prints; ∞ without a slope."""
+        if self.slope_high is None:
+            return np.inf
+        return round(self.slope_high, 3)
+
+    @property
     def verdict(self) -> str:
-        """One of `VERDICTS`."""
-        if self.slope_high is not None and self.slope_high < SUSPECTED:
-            if self.slope_high < MIXED:
+        """One of `VERDICTS`. The number that the sentence prints is judged, so that the two agree."""
+        if self._printed_high < SUSPECTED:
+            if self._printed_high < MIXED:
                 return "two models"
             return "suspicious"
         if self.change is not None and self.change.kind not in UNCHANGED:
@@ -237,9 +244,9 @@ class Checked(Reported):
         limits = f"{short(MIXED, 2)} for two models, {short(SUSPECTED, 2)} for a suspicion"
         if self.slope_high is None:
             return ""
-        if self.slope_high < MIXED:
+        if self._printed_high < MIXED:
             return f"Its upper end is below the limit of {short(MIXED, 2)} for two models."
-        if self.slope_high < SUSPECTED:
+        if self._printed_high < SUSPECTED:
             return f"Its upper end is between the limits: {limits}."
         return f"Its upper end is not below the limits: {limits}."
 

@@ -1,6 +1,7 @@
 """check: marks, rows unlike trusted ones, two models without a reference, their repair, and the command."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -104,6 +105,29 @@ def test_smallest_number_of_rows_that_this_collection_could_show_is_said():
     assert check(np.r_[X[:few] @ turn, X[few:]]).verdict == "two models"
     rows = np.random.default_rng(1).permutation(20_000)[:800]
     assert smallest_found(words_by_frequency("word2vec", 20_000)[rows]) == 0
+
+
+def test_no_sentence_of_200_drawn_results_contradicts_its_number():
+    rng = np.random.default_rng(52)
+    verdicts = set()
+    for high in rng.uniform(0.24, 0.31, 200):
+        n = int(rng.integers(4, 400))
+        ratio = rng.normal(size=n).astype(np.float32)
+        sentence = Checked(n, 8, {}, high - 0.05, high, 4, n, ratio, ratio[:0]).sentence
+        printed = float(re.search(r"at most (\.\d+)", sentence)[1])
+        part = re.search(r"about (\d+) of (\d+) rows \((\S+) ?%\)", sentence)
+        if printed < 0.25:
+            expected = "holds vectors of two models", "below the limit of .25 for two models"
+        elif printed < 0.3:
+            expected = "may hold vectors of two models", "between the limits: .25 for two models, .30"
+        else:
+            expected = "shows no sign of a second model", "not below the limits: .25 for two models, .30"
+        assert all(phrase in sentence for phrase in expected), sentence
+        assert (part is None) == (printed >= 0.3)
+        if part:
+            assert float(part[3]) == pytest.approx(100 * int(part[1]) / int(part[2]), abs=0.5)
+        verdicts.add(expected)
+    assert len(verdicts) == 3
 
 
 @pytest.mark.parametrize(
