@@ -134,14 +134,15 @@ def assert_same_table(found, expected, same_numbers=True):
 def assert_same_neighbours(found, expected, k=10):
     """In each map of two columns, x and y, the k rows nearest to a row are those of the earlier map more often than by
     chance, by ten standard errors of independent rows."""
-    for name in expected.columns[expected.columns.str.endswith(" x")]:
+    for place in np.flatnonzero(expected.columns.str.endswith(" x")):
         nearest = []
-        for table in (found, expected):
-            rows = table[[name, f"{name[:-1]}y"]].dropna().to_numpy(float)
+        for table in (found, expected):  # names of columns have changed, their order has not
+            rows = table.iloc[:, [place, place + 1]].dropna().to_numpy(float)
             nearest.append(NearestNeighbors(n_neighbors=k).fit(rows).kneighbors(return_distance=False))
         kept = [len({*one} & {*other}) / k for one, other in zip(*nearest, strict=True)]
         chance = k / (len(kept) - 1)
-        assert np.mean(kept) > chance + 10 * np.sqrt(chance * (1 - chance) / (k * len(kept))), name
+        bound = chance + 10 * np.sqrt(chance * (1 - chance) / (k * len(kept)))
+        assert np.mean(kept) > bound, expected.columns[place]
 
 
 @pytest.fixture
