@@ -36,9 +36,11 @@ def main(
     try:
         with ExitStack() as around, warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _fail(message)
-            options = parser_of(arguments).parse_args(arguments)
+            parser = parser_of(arguments)
+            options = parser.parse_args(arguments)
             options.arguments = arguments
             access.check_environment()
+            from relcore.commands.outputs import need_unread
             from relcore.files import confined
             from relcore.runs.store import in_use
 
@@ -51,6 +53,8 @@ def main(
                 os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expand_home(options.store))
             if check:
                 check(options)
+            if parser.called:
+                need_unread(parser.called, options)
             if not options.serves:
                 # Start the process that reads files. If a file ends in .npy, wait until another one is read.
                 if ".npy" not in "".join(arguments):

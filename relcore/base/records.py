@@ -243,10 +243,15 @@ def without_paths(described: Any) -> Any:
     >>> without_paths({"source": "file", "name": "/data/ada/words.npz"})
     {'source': 'file', 'name': 'words.npz'}
     """
+    short = _distinct_ends([path for path in paths_of(described) if is_absolute(path)])
+    return _rewritten(described, lambda spec, key: short.get(spec[key], spec[key]))
+
+
+def paths_of(described: Any) -> list[str]:
+    """The texts in the JSON that may be paths: those that `without_paths` shortens."""
     paths: dict[str, None] = {}
     _rewritten(described, lambda spec, key: paths.setdefault(spec[key], None) or spec[key])
-    short = _distinct_ends([path for path in paths if is_absolute(path)])
-    return _rewritten(described, lambda spec, key: short.get(spec[key], spec[key]))
+    return list(paths)
 
 
 def with_paths(described: Any, find: Find) -> Any:

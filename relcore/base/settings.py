@@ -66,6 +66,8 @@ class Setting:
         Whether a form shows the setting under "More settings".
     written : bool
         Whether the setting is a path to which a command writes.
+    searched : bool
+        Whether the setting is a folder in which a command looks for files, of which it reads only some.
     is_tuple, number : bool, type or None
         Properties of `kind`. `is_tuple` says whether it is a tuple. `number` is int for ``int`` and ``int |
         None``, float for ``float``, and None for other kinds.
@@ -94,6 +96,7 @@ class Setting:
     note: Callable[[Any], str] | None = None
     more: bool = False
     written: bool = False
+    searched: bool = False
     is_tuple: bool = False
     number: type | None = None
 

@@ -32,6 +32,7 @@ class Command:
     suffixes : the allowed suffixes of each file that is written, by the option that names the file
     more : function that adds options that no field can declare
     serves : whether the command runs until it is stopped, and starts the processes that read files by itself
+    numbered : whether -o may become several files, with a number at the end of their stems
     """
 
     run: Callable[[argparse.Namespace], Report | None]
@@ -42,6 +43,7 @@ class Command:
     suffixes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     more: Callable[[argparse.ArgumentParser], None] | None = None
     serves: bool = False
+    numbered: bool = False
 
     def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:
         parser.description = f"{parser.description} {self.about}".strip()
@@ -57,7 +59,7 @@ class Command:
         add(parser, *self.kinds)
         if self.more:
             self.more(parser)
-        parser.set_defaults(run=self.run, suffixes=suffixes, serves=self.serves)
+        parser.set_defaults(run=self.run, suffixes=suffixes, serves=self.serves, numbered=self.numbered)
         parser.epilog = "\n".join(["example:", *(f"  relscope {name} {call}" for call in self.examples)])
 
 

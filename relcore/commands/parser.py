@@ -85,7 +85,7 @@ def similar_option(text: str, known: Sequence[str]) -> str:
     return did_you_mean(next((names[name] for name in meant if name in names), text), known)
 
 
-def parser_of(arguments: Sequence[str], every: bool = False) -> argparse.ArgumentParser:
+def parser_of(arguments: Sequence[str], every: bool = False) -> _Parser:
     """A parser for these arguments. Its help lists every command in one line, but only the command that is
     called gets its options, or `every` command."""
     width = min(100, shutil.get_terminal_size().columns)

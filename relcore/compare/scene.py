@@ -362,13 +362,23 @@ def figure_of(
     >>> figure_of(recipe | {"view": {"pivots": ["time"]}}).name
     'relscope-panes-word2vec-novels-fasttext-novels'
     """
+    return exportable(recipe_with_paths(recipe, folders, files))
+
+
+def recipe_with_paths(
+    recipe: Mapping[str, Any] | str | Path,
+    folders: Sequence[str | Path] = (),
+    files: Mapping[str, Path] | None = None,
+) -> dict[str, Any]:
+    """The recipe with the full paths of the files that it names. The arguments and errors are those of
+    `figure_of`."""
     beside = []
     if not isinstance(recipe, Mapping):
         beside = [Path(recipe).parent]
         recipe = read_recipe(recipe)
     remedy = "give the file's folder (--data FOLDER on the command line) or its path (--file NAME=PATH)"
     places = [*map(Path, folders), *filter(None, [data_folder()])]
-    return exportable(with_paths(recipe, finder([*beside, Path()], places, files, remedy)))
+    return with_paths(recipe, finder([*beside, Path()], places, files, remedy))
 
 
 @dataclass(frozen=True)

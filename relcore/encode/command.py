@@ -64,6 +64,7 @@ class EncodeOptions:
     ("digits --encoder mlp,cnn -o digits.npz", "wikipedia:16 --encoder minilm --layers 2,4,6"),
     suffixes={"output": SPACE_KINDS},
     output="Also write the space (.npz, .safetensors or .parquet). Several spaces become file-1.npz, …",
+    numbered=True,
     more=_add_settings,
 )
 def run_encode(options: argparse.Namespace) -> Report:

@@ -41,7 +41,10 @@ class AdaptOptions:
         " without SOURCE, the adapter's card is shown",
     )
     target: str = setting(
-        metavar="TARGET", nargs="?", help="where the mapped rows go, named likewise; it must be new"
+        metavar="TARGET",
+        nargs="?",
+        written=True,
+        help="where the mapped rows go, named likewise; it must be new",
     )
     corpus: bool = setting(
         False,

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError
+from relcore.base.records import paths_of
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.commands.command import command, values_of
 from relcore.commands.options import FullPaths, Printed
+from relcore.commands.outputs import goals_of, need_other_files, sources_of
 from relcore.commands.printing import written
-from relcore.compare.scene import figure_of
+from relcore.compare.scene import exportable, recipe_with_paths
 from relcore.figures.style import DARK, LIGHT, Style
 from relcore.files.reading import need_suffix
 
@@ -32,6 +34,7 @@ class FigureOptions:
         nargs="append",
         help="where the recipe's files are, up to two folders below; can be given several times. They are"
         " also looked for beside the recipe, in this folder, and under RELSCOPE_DATA",
+        searched=True,
     )
     file: str = setting(
         (),
@@ -62,9 +65,13 @@ def run_figure(options: argparse.Namespace) -> Report:
         if not sign or not expand_home(path).is_file():
             raise SpaceError(f"--file: expected NAME=PATH with the path of a file, got {text!r}")
         given[name] = expand_home(path)
-    figure = figure_of(options.recipe, options.data, given)
+    recipe = recipe_with_paths(options.recipe, options.data, given)
+    names = [str(options.recipe), *paths_of(recipe)]
+    data = [one for name in names for one in sources_of("the recipe", name)]
+    if options.output:
+        need_other_files(goals_of("-o", str(options.output)), data)
+    figure = exportable(recipe)
     output = options.output = options.output or Path(figure.filename("pdf"))
-    if output.resolve() == options.recipe.resolve():
-        raise SpaceError(f"{output}: expected another file than the recipe, got the same; choose one with -o")
+    need_other_files(goals_of("-o", str(output)), data)
     figure.save(output, look, full_paths=options.full_paths)
     return written(file=str(output), figure=type(figure).__name__)

@@ -232,7 +232,13 @@ class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
             raise SpaceError(
                 f"{place.path.name}: expected an existing folder, got {str(folder)!r:.200}; create it"
             )
-        need_new(place.path.name or place.text, place.path.exists(), target, can_add=False)
+        for path in cls.written_files(place.path):
+            need_new(path.name or place.text, path.exists(), target, can_add=False)
+
+    @classmethod
+    def written_files(cls, path: Path) -> list[Path]:
+        """The files that `write` makes at a path."""
+        return [path]
 
     @classmethod
     @abstractmethod
@@ -467,6 +473,10 @@ class NpyIndex(VectorIndex):
                 yield StoredRows(ids, npy_rows(stream, len(ids), shape, self._dtype, self.path.name))
 
     @classmethod
+    def written_files(cls, path: Path) -> list[Path]:
+        return [path, _ids_path(path)]
+
+    @classmethod
     def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         header = {"descr": "<f4", "fortran_order": False, "shape": (target.n, target.width)}
         _write(place.path, blocks, lambda stream: np.lib.format.write_array_header_1_0(stream, header))
@@ -658,6 +668,10 @@ class FaissFile(VectorIndex):
         for row, item in enumerate(chain.from_iterable(self._ids(BLOCK, 0))):
             if item in wanted:
                 yield StoredRows([item], self._rows.call("read", start=row, stop=row + 1))
+
+    @classmethod
+    def written_files(cls, path: Path) -> list[Path]:
+        return [path, _ids_path(path)]
 
     @classmethod
     def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
