@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,24 +50,32 @@ class AdaptOptions:
         False,
         help="The rows are old vectors, for adapters that project them. Default: they are new queries.",
     )
-    add: bool = setting(False, help="Add the rows to a collection or table that exists already.")
+    add: bool = setting(
+        False,
+        help="Add the rows to a collection or table that exists already. A row with an id that is there"
+        " replaces it, so a killed job can be run again. Rows of another adapter are refused.",
+    )
 
 
 @command(
     (AdaptOptions, Printed, Shards),
     "Rows are streamed, so that millions take little memory. Ids are kept, and so is the payload if both"
-    f" places can hold one. Nothing is ever deleted or overwritten.{SHARDS_HELP}",
+    " places can hold one. Nothing is deleted, and only --add replaces rows. The target records the digest"
+    f" of the adapter.{SHARDS_HELP}",
     ("bridge", "bridge new-queries.npy mapped.npy", "bridge old.parquet lancedb:store#projected --corpus"),
 )
 def run_adapt(options: argparse.Namespace) -> Report:
-    from relcore.migrate.adapters import adapt, load
+    from relcore.migrate.adapters import adapt, adapter_digest, load
 
     if options.adapter == COPY:
         adapter = None
     else:
         adapter = load(Path(options.adapter))
     if options.source is None and adapter is not None:
-        return adapter.card.report()
+        report = adapter.card.report()
+        digest = adapter_digest(adapter)
+        facts = {**report.facts, "digest": digest}
+        return replace(report, sentence=f"The adapter {digest[:8]}, {report.sentence}", facts=facts)
     if options.target is None:
         raise SpaceError(
             "expected a source and a target, got one of them; name both, or an adapter alone to see its card"

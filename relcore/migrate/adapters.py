@@ -653,13 +653,14 @@ def adapt(
     adapter : Adapter, optional
         With None, rows are copied unchanged.
     add : bool
-        Whether rows may be added to an existing collection or table.
+        Whether rows may be added to an existing collection or table. There they replace the rows with the
+        same ids, so a job that was killed can be run again. The place records the digest of the adapter.
 
     Raises
     ------
     SpaceError
-        Rows of another width; numbers that are not finite; ids that occur twice; a goal that already exists;
-        errors of `open_index`.
+        Rows of another width; numbers that are not finite; ids that occur twice; a goal that already exists,
+        or whose rows another adapter mapped; errors of `open_index`.
     """
     if source == goal:
         expected = "a target other than the source, got the same; choose another"
@@ -674,7 +675,7 @@ def adapt(
             else:
                 mapped = adapter.corpus
             width = mapped(np.ones((1, index.width), np.float32)).shape[1]
-        target = Target(index.n, width, add)
+        target = Target(index.n, width, add, adapter_digest(adapter) if adapter else index.adapter)
         need_target(goal, target)
 
         def blocks() -> Iterator[StoredRows]:
@@ -697,6 +698,11 @@ def adapt(
 
         write_index(goal, blocks(), target)
     return target
+
+
+def adapter_digest(adapter: Adapter) -> str:
+    """A digest of the numbers in an adapter's steps. Adapters with equal digests map into one space."""
+    return digest_of("adapter", adapter.query_steps_, adapter.corpus_steps_)
 
 
 def _hash_ids(ids: Sequence[str]) -> np.ndarray:

@@ -160,11 +160,13 @@ class StoredRows:
 @dataclass(frozen=True)
 class Target:
     """What is to be written: the number and the width of the rows, and whether they may be added to existing
-    ones."""
+    ones. Then rows with the same ids are replaced. `adapter` is the digest of the adapter that mapped the
+    rows, "" if none did or it is unknown."""
 
     n: int
     width: int
     add: bool = False
+    adapter: str = ""
 
 
 class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
@@ -173,6 +175,7 @@ class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
     name: str
     n: int
     width: int
+    adapter: str = ""  # the digest of the adapter that mapped the rows; "" if none is recorded
     stamp: FileStamp | None = None  # the file must not change while it is open; None if the index is no file
 
     @classmethod
@@ -243,13 +246,14 @@ class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
     @classmethod
     @abstractmethod
     def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
-        """Write rows to a new place. With ``target.add``, they may be added to an existing one. Nothing is
-        deleted.
+        """Write rows to a new place, and record the adapter that mapped them. With ``target.add``, they may
+        be added to an existing place, where they replace the rows with the same ids.
 
         Raises
         ------
         SpaceError
-            The place exists already, its rows have another width, or the store cannot add rows.
+            The place exists already, its rows have another width or another adapter, or the store cannot add
+            rows.
         """
 
     def close(self) -> None:
@@ -264,6 +268,19 @@ def need_width(name: str, got: int, target: Target) -> None:
         raise SpaceError(
             f"{name}: expected rows of width {got}, as those that are there, got {target.width}; use a new"
             " place"
+        )
+
+
+def need_adapter(name: str, recorded: str, target: Target) -> None:
+    """Raise a SpaceError if rows were mapped by another adapter than those that are there. Vectors of two
+    adapters cannot be compared, even if they have equal widths."""
+    if recorded and recorded != target.adapter:
+        got = "rows that no known adapter mapped"
+        if target.adapter:
+            got = f"rows of the adapter {target.adapter[:8]}"
+        raise SpaceError(
+            f"{name}: expected rows of the adapter {recorded[:8]}, as those that are there, got {got}; map"
+            " them by that adapter, or use a new place"
         )
 
 
@@ -369,6 +386,7 @@ def find_rows(place: StorePlace, ids: Sequence[str]) -> LatentSpace:
 
 ID = "id"
 VECTOR = "vector"
+ADAPTER = "relscope-adapter"  # key of the adapter's digest in the metadata of the column of vectors
 
 
 def vector_column(name: str, schema: Any, chosen: str) -> str:
@@ -406,45 +424,82 @@ def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: i
     return StoredRows(checked_ids(names, name), rows, payload)
 
 
-def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> Iterator[Any]:
+def recorded_adapter(schema: Any, vectors: str) -> str:
+    """The digest of the adapter that the column of vectors records; "" if it records none."""
+    return ((schema.field(vectors).metadata or {}).get(ADAPTER.encode()) or b"").decode("ascii", "replace")
+
+
+def tables_of(
+    name: str,
+    blocks: Iterable[StoredRows],
+    schema: Any = None,
+    ids: str = ID,
+    vectors: str = VECTOR,
+    adapter: str = "",
+) -> Iterator[Any]:
     """Yield an Arrow table for each block, with columns for ids, payload and vectors. All tables have this
-    schema. Without a schema, they have the schema of the first table.
+    schema. Without a schema, they have the schema of the first table, which records the adapter.
 
     Raises
     ------
     SpaceError
-        A payload column changes its type between blocks, or has the name of the column of ids or vectors.
+        A payload column changes its type between blocks, or has the name of the column of ids or vectors; the
+        schema's ids are numbers, and the rows' are not.
     """
     for block in blocks:
         keys = {key for item in block.payload for key in item}
-        if taken := {ID, VECTOR} & keys:
+        if taken := {ids, vectors} & keys:
             raise SpaceError(
                 f"{name}: expected a payload without columns {quote(sorted(taken))}, got them;"
                 " rename them first"
             )
-        if schema is None:  # a column without values has no known type, so it becomes text
-            rows = [{key: item.get(key) for key in sorted(keys)} for item in block.payload]
-            fields = [
-                field.with_type(pa.string()) if pa.types.is_null(field.type) else field
-                for field in pa.Table.from_pylist(rows).schema
-            ]
-        else:
-            fields = [field for field in schema if field.name not in (ID, VECTOR)]
+        if schema is None:
+            schema = _schema_of(block, keys, ids, vectors, adapter)
+        fields = [field for field in schema if field.name not in (ids, vectors)]
         try:
             if unknown := keys - {field.name for field in fields}:
                 raise pa.ArrowInvalid(f"{quote(sorted(unknown))} not in the rows before")
             payload = pa.Table.from_pylist(list(block.payload), schema=pa.schema(fields))
+            if not block.payload:
+                payload = pa.Table.from_pylist([{}] * len(block.ids), schema=pa.schema(fields))
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise SpaceError(
                 f"{name}: expected the payload of all rows in the columns of the first ones, got"
                 f" {error!s:.200}; write to a store that takes any payload"
             ) from error
-        values = pa.array(np.ascontiguousarray(block.vectors, np.float32).ravel())
-        vectors = pa.FixedSizeListArray.from_arrays(values, block.vectors.shape[1])
         columns = {field.name: payload.column(field.name) for field in fields}
-        table = pa.table({ID: pa.array(block.ids, pa.string()), **columns, VECTOR: vectors})
-        schema = table.schema
-        yield table
+        columns[vectors] = _vectors_as(schema.field(vectors).type, block.vectors)
+        columns[ids] = _ids_as(name, schema.field(ids).type, block.ids)
+        yield pa.table([columns[field.name] for field in schema], schema=schema)
+
+
+def _schema_of(block: StoredRows, keys: set[str], ids: str, vectors: str, adapter: str) -> Any:
+    """The schema of a new table whose first rows are this block."""
+    rows = [{key: item.get(key) for key in sorted(keys)} for item in block.payload]
+    fields = [
+        field.with_type(pa.string()) if pa.types.is_null(field.type) else field
+        for field in pa.Table.from_pylist(rows).schema
+    ]  # a column without values has no known type, so it becomes text
+    record = None
+    if adapter:
+        record = {ADAPTER: adapter}
+    kind = pa.list_(pa.float32(), block.vectors.shape[1])
+    return pa.schema([pa.field(ids, pa.string()), *fields, pa.field(vectors, kind, metadata=record)])
+
+
+def _vectors_as(kind: Any, vectors: np.ndarray) -> Any:
+    values = pa.array(np.ascontiguousarray(vectors, np.float32).ravel()).cast(kind.value_type)
+    return pa.FixedSizeListArray.from_arrays(values, type=kind)
+
+
+def _ids_as(name: str, kind: Any, ids: Sequence[str]) -> Any:
+    try:
+        return pa.array(ids, pa.string()).cast(kind)
+    except pa.ArrowInvalid as error:
+        raise SpaceError(
+            f"{name}: expected ids that are whole numbers, as those that are there, got others; use a new"
+            " place"
+        ) from error
 
 
 _MOST_GROUP = 1 << 30  # number of bytes of a row group, which can only be unpacked as a whole
@@ -545,7 +600,9 @@ def parquet_facts(path: Path, column: str) -> dict[str, Any]:
         raise SpaceError(
             f"{path.name}: expected a vector in the first row, got an empty one; mend or remove the row"
         )
-    return {"n": table.n, "width": width, "vectors": vectors, "ids": id_column(table.schema)}
+    ids = id_column(table.schema)
+    adapter = recorded_adapter(table.schema, vectors)
+    return {"n": table.n, "width": width, "vectors": vectors, "ids": ids, "adapter": adapter}
 
 
 def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -592,6 +649,7 @@ class ParquetIndex(VectorIndex):
         self._facts = confined.run(parquet_facts, self.path, libraries=ARROW, column=place.table)
         self.n = self._facts["n"]
         self.width = self._facts["width"]
+        self.adapter = self._facts["adapter"]
 
     def read(self, size: int, start: int) -> Iterator[StoredRows]:
         asked = {"size": size, "start": start, "facts": self._facts}
@@ -604,7 +662,7 @@ class ParquetIndex(VectorIndex):
 
     @classmethod
     def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
-        tables = tables_of(place.path.name, blocks)
+        tables = tables_of(place.path.name, blocks, adapter=target.adapter)
         first = next(tables)
         with replacing(place.path) as stream:
             write_parquet(stream, first.schema, chain([first], tables), **OF_VECTORS)
@@ -713,9 +771,10 @@ class LanceRows:
                 f"{where}: expected rows with vectors of one width, got {got}; write the table again"
             )
         self._width = kind.list_size
+        self._adapter = recorded_adapter(schema, self._vectors)
 
-    def confined_facts(self) -> dict[str, int]:
-        return {"n": self._n, "width": self._width}
+    def confined_facts(self) -> dict[str, Any]:
+        return {"n": self._n, "width": self._width, "adapter": self._adapter}
 
     def read(self, start: int, stop: int) -> dict[str, Any]:
         with _clear_errors(self._where):
@@ -750,6 +809,7 @@ class LanceIndex(VectorIndex):
         self._rows = confined.Opened(LanceRows, folder, (__name__, *ARROW), **asked)
         self.n = self._rows.facts["n"]
         self.width = self._rows.facts["width"]
+        self.adapter = self._rows.facts["adapter"]
 
     def close(self) -> None:
         self._rows.close()
@@ -775,8 +835,8 @@ class LanceIndex(VectorIndex):
 
     @classmethod
     def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
-        """Write rows to a table. To an existing table they are added in one step. A new table appears only
-        when it is complete."""
+        """Write rows to a table. To an existing table they are added in one step, which holds them in memory.
+        A new table appears only when it is complete."""
         table = None
         folder = place.path
         failed = []
@@ -793,10 +853,11 @@ class LanceIndex(VectorIndex):
                 if folder.is_dir():
                     table = _table(_connect(place.path), place, target)
                 if table is not None:
-                    table.add(_reader(place, checked(), table.schema))
+                    _merge(place, table, checked(), target)
                     return
             with new_folder(folder) as made, _clear_errors(place.text):
-                _connect(made).create_table(place.table, _reader(place, checked()))
+                tables = tables_of(place.text, checked(), adapter=target.adapter)
+                _connect(made).create_table(place.table, _reader(tables))
         except SpaceError as error:
             raise failed[0] if failed else error from None
 
@@ -810,11 +871,42 @@ def _table(base: Any, place: StorePlace, target: Target) -> Any:
     table = base.open_table(place.table)
     column = vector_column(place.text, table.schema, "")
     need_width(place.text, table.schema.field(column).type.list_size, target)
+    need_adapter(place.text, recorded_adapter(table.schema, column), target)
     return table
 
 
-def _reader(place: StorePlace, blocks: Iterable[StoredRows], schema: Any = None) -> Any:
-    tables = tables_of(place.text, blocks, schema)
+def _merge(place: StorePlace, table: Any, blocks: Iterable[StoredRows], target: Target) -> None:
+    """Add rows to an open table, over those with the same ids. The adapter is recorded first: if the process
+    is killed, no rows are there whose adapter is unknown."""
+    vectors = vector_column(place.text, table.schema, "")
+    ids = id_column(table.schema)
+    if not ids:
+        raise SpaceError(
+            f"{place.text}: expected a table with a column of ids, such as id, got none; use a new table"
+        )
+    is_new = bool(target.adapter) and not recorded_adapter(table.schema, vectors)
+    if is_new:
+        _record(place, table, vectors, target.adapter)
+    tables = tables_of(place.text, blocks, table.schema, ids, vectors)
+    merge = table.merge_insert(ids).when_matched_update_all().when_not_matched_insert_all()
+    try:
+        merge.execute(_reader(tables))
+    except BaseException:
+        if is_new:
+            _record(place, table, vectors, None)
+        raise
+
+
+def _record(place: StorePlace, table: Any, vectors: str, adapter: str | None) -> None:
+    if not hasattr(table, "update_field_metadata"):
+        raise SpaceError(
+            f"{place.text}: expected a table that Relscope made, or lancedb 0.40, which can record the"
+            " adapter of its rows, got an older version; install it"
+        )
+    table.update_field_metadata({"path": vectors, "metadata": {ADAPTER: adapter}})
+
+
+def _reader(tables: Iterator[Any]) -> Any:
     first = next(tables)
     batches = (batch for table in chain([first], tables) for batch in table.to_batches())
     return pa.RecordBatchReader.from_batches(first.schema, batches)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.stores.index import StoredRows
+from relcore.stores.index import ADAPTER, StoredRows
 from relscope_stores.database import Database
 
 
@@ -41,10 +41,20 @@ class ChromaIndex(Database):
         some = self._rows.get(limit=1, include=["embeddings"])["embeddings"]
         return self._rows.count(), len(some[0]) if len(some) else 0
 
-    def create(self, width: int) -> None:
+    def create(self, width: int, adapter: str) -> None:
         self._rows = self._client.create_collection(
             self.name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
         )
+        if adapter:
+            self.record(adapter)
+
+    def recorded(self) -> str:
+        return str((self._rows.metadata or {}).get(ADAPTER, ""))
+
+    def record(self, adapter: str) -> None:
+        # Chroma refuses its own keys here, which never change.
+        kept = {key: value for key, value in (self._rows.metadata or {}).items() if key[:5] != "hnsw:"}
+        self._rows.modify(metadata={**kept, ADAPTER: adapter})
 
     def rows(self, size: int, start: int) -> Iterator[StoredRows]:
         for first in range(start, self.n, size):

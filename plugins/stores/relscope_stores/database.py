@@ -9,7 +9,16 @@ from typing import Self
 
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
-from relcore.stores.index import StoredRows, StorePlace, Target, VectorIndex, need_new, need_width, no_secrets
+from relcore.stores.index import (
+    StoredRows,
+    StorePlace,
+    Target,
+    VectorIndex,
+    need_adapter,
+    need_new,
+    need_width,
+    no_secrets,
+)
 
 
 class Database(VectorIndex):
@@ -28,6 +37,8 @@ class Database(VectorIndex):
             with clear_errors(place):
                 index.connect()
                 facts = index.facts()
+                if facts is not None:
+                    index.adapter = index.recorded()
             if facts is None or min(facts) < 1:
                 if facts is None:
                     got = "none of this name"
@@ -49,8 +60,15 @@ class Database(VectorIndex):
         """Rows and width of the collection (width 0 where no row tells it); None where there is none."""
 
     @abstractmethod
-    def create(self, width: int) -> None:
-        """Make the collection, for cosines."""
+    def create(self, width: int, adapter: str) -> None:
+        """Make the collection, for cosines, and record the digest of the adapter."""
+
+    def recorded(self) -> str:
+        """The digest of the adapter that the collection records; "" if it records none."""
+        return ""
+
+    def record(self, adapter: str) -> None:
+        """Record the digest of an adapter in a collection that records none, if the store can."""
 
     @abstractmethod
     def rows(self, size: int, start: int) -> Iterator[StoredRows]:
@@ -86,6 +104,8 @@ class Database(VectorIndex):
                 need_new(place.text, facts is not None, target)
                 if facts and facts[1]:
                     need_width(place.text, facts[1], target)
+                if facts:
+                    need_adapter(place.text, index.recorded(), target)
                 yield index, facts is not None
         finally:
             index.close()
@@ -94,7 +114,10 @@ class Database(VectorIndex):
     def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         with cls._for_writing(place, target) as (index, is_there):
             if not is_there:
-                index.create(target.width)
+                index.create(target.width, target.adapter)
+            elif target.adapter and not index.recorded():
+                # Recorded first: a killed run leaves no rows whose adapter is unknown.
+                index.record(target.adapter)
             for block in blocks:
                 index.put(block)
             index.finish()

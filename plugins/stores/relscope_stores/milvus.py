@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from relcore.stores.index import StoredRows
+from relcore.stores.index import ADAPTER, StoredRows
 from relscope_stores.database import Database
 
 
 class MilvusIndex(Database):
     """``milvus:FOLDER.db#COLLECTION`` or ``milvus:http://HOST:19530#COLLECTION``, a token in MILVUS_TOKEN.
 
-    Payload goes to dynamic fields.
+    Payload goes to dynamic fields. The adapter is recorded only in collections that Relscope makes, because
+    the description of a collection cannot be changed.
     """
 
     _client = None
@@ -47,10 +48,19 @@ class MilvusIndex(Database):
         width = next(one["params"]["dim"] for one in fields if one["name"] == self._vector)
         return self._client.query(self.name, output_fields=["count(*)"])[0]["count(*)"], int(width)
 
-    def create(self, width: int) -> None:
+    def recorded(self) -> str:
+        _, _, adapter = (
+            self._client.describe_collection(self.name).get("description", "").partition(f"{ADAPTER}:")
+        )
+        return adapter
+
+    def create(self, width: int, adapter: str) -> None:
         from pymilvus import DataType
 
-        schema = self._client.create_schema(auto_id=False, enable_dynamic_field=True)
+        described = {}
+        if adapter:
+            described = {"description": f"{ADAPTER}:{adapter}"}
+        schema = self._client.create_schema(auto_id=False, enable_dynamic_field=True, **described)
         schema.add_field("id", DataType.VARCHAR, max_length=65_535, is_primary=True)
         schema.add_field("vector", DataType.FLOAT_VECTOR, dim=width)
         index = self._client.prepare_index_params()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.stores.index import StoredRows
+from relcore.stores.index import ADAPTER, StoredRows
 from relscope_stores.database import Database
 
 _COLUMNS = """
@@ -70,13 +70,31 @@ class PgvectorIndex(Database):
             width = (base.execute(query).fetchone() or [0])[0]
         return n, width
 
-    def create(self, width: int) -> None:
+    def create(self, width: int, adapter: str) -> None:
         from psycopg.sql import SQL
 
         self._connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         query = SQL("CREATE TABLE {} (id text PRIMARY KEY, payload jsonb, vector vector({}))")
         self._connection.execute(query.format(self._table, width))
         self.facts()
+        if adapter:
+            self.record(adapter)
+
+    def recorded(self) -> str:
+        _, _, adapter = self._comment().partition(f"{ADAPTER}:")
+        return adapter.partition(" ")[0]
+
+    def record(self, adapter: str) -> None:
+        """In the comment of the table, behind a comment that is there."""
+        from psycopg.sql import SQL, Literal
+
+        comment = f"{self._comment()} {ADAPTER}:{adapter}".strip()
+        self._connection.execute(SQL("COMMENT ON TABLE {} IS {}").format(self._table, Literal(comment)))
+
+    def _comment(self) -> str:
+        query = "SELECT obj_description(to_regclass(%s), 'pg_class')"
+        (comment,) = self._connection.execute(query, [self._table.as_string(self._connection)]).fetchone()
+        return comment or ""
 
     def rows(self, size: int, start: int) -> Iterator[StoredRows]:
         """By a cursor of the server, which sees the table as it was when reading began."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
-from relcore.stores.index import StoredRows, StorePlace
+from relcore.stores.index import ADAPTER, StoredRows, StorePlace
 from relscope_stores.database import Database, clear_errors
 
 KEY = "QDRANT_API_KEY"
@@ -67,12 +68,27 @@ class QdrantIndex(Database):
             )
         return self._client.count(self.name, exact=True).count, vectors[self._vector].size
 
-    def create(self, width: int) -> None:
+    def create(self, width: int, adapter: str) -> None:
         from qdrant_client import models
 
         parameters = models.VectorParams(size=width, distance=models.Distance.COSINE)
         self._client.create_collection(self.name, vectors_config=parameters)
         self._vector = ""
+        if adapter:
+            self.record(adapter)
+
+    def recorded(self) -> str:
+        metadata = getattr(self._client.get_collection(self.name).config, "metadata", None) or {}
+        return str(metadata.get(ADAPTER, ""))
+
+    def record(self, adapter: str) -> None:
+        self._client.update_collection(self.name, metadata={ADAPTER: adapter})
+        if self.recorded() != adapter:
+            warnings.warn(
+                f"{self.place.text}: this server keeps no metadata, so rows of another adapter will not be"
+                " refused; update Qdrant to 1.16",
+                stacklevel=2,
+            )
 
     @property
     def _wanted(self) -> Any:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from relcore.migrate import adapters as adapter_file
-from relcore.migrate.adapters import CardScore, card_of
+from relcore.migrate.adapters import CardScore, adapter_digest, card_of
 from relcore.stores.index import open_index, parse_place
 from tests.relcore.migrate.planted import Made, pairs
 
@@ -25,6 +25,7 @@ def test_an_adapter_alone_shows_its_card(bridge, run):
     sentence, _, _, score = run("adapt bridge").splitlines()
     assert "MiniLM, 12 numbers per row → old model, 9; searched at width 7; fitted on 40 pairs" in sentence
     assert sentence.endswith("a8e5362.")
+    assert sentence.startswith(f"The adapter {adapter_digest(bridge)[:8]}, made (projected True): ")
     assert score.split() == ["nDCG@10", ".412", ".390", "…", ".430", "225"]
 
 
@@ -36,9 +37,11 @@ def test_queries_and_corpus_are_mapped_and_again_refused(bridge, run, refuse):
     assert "expected a new place, got one that exists already" in refuse(corpus)
     run(corpus, "--add")
     with open_index(parse_place("lancedb:base#projected")) as index:
-        assert (index.n, index.width) == (80, 7)
-    twice = "ids must be distinct, 40 occur more than once"
-    assert twice in refuse("adapt none lancedb:base#projected copy.npy")
+        assert (index.n, index.width) == (40, 7)
+    run("adapt none lancedb:base#projected copy.npy")
+    assert "got rows that no known adapter mapped" in refuse(
+        "adapt none copy.npy lancedb:base#projected --add"
+    )
 
 
 @pytest.mark.parametrize(

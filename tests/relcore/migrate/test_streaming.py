@@ -1,14 +1,18 @@
 """Rows through an adapter from store to store; a run that ends early leaves nothing under the final name."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.migrate.adapters import adapt
 from relcore.stores.index import StoredRows, StorePlace, Target, open_index, write_index
+from tests.lazily import Lazily
 from tests.relcore.migrate.planted import NEW, OLD, Made, pairs
+from tests.relcore.stores.adding import check_adding, check_table_without_record, rows_in
 from tests.relcore.stores.stores import KINDS, WITH_PAYLOAD, in_blocks, place_of, whole
 
+lancedb = Lazily("lancedb")
 N = 40
 
 
@@ -99,3 +103,33 @@ def test_ids_arrive_as_they_were_or_are_refused(kind, tmp_path):
         with pytest.raises(SpaceError, match=told):
             copied(ids, folder, kind)
         assert not place_of(kind, folder).path.exists()
+
+
+@pytest.mark.parametrize("check", [check_adding, check_table_without_record])
+def test_rows_are_added_under_their_ids_and_by_one_adapter(check, tmp_path):
+    check(place_of("lancedb", tmp_path), tmp_path)
+
+
+def test_rows_are_added_to_a_table_of_other_columns(tmp_path):
+    place = place_of("lancedb", tmp_path)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(6, dtype=np.float16)), 3)
+    table = pa.table({"embedding": vectors, "key": pa.array([7, 8]), "title": ["x", "y"]})
+    lancedb.connect(place.where).create_table(place.table, table)
+    rows = StoredRows(["8", "9"], np.ones((2, 3), np.float32), ({"title": "new"}, {}))
+    write_index(place, [rows], Target(2, 3, add=True))
+    found = rows_in(place)
+    assert found.ids == ["7", "8", "9"]
+    assert [item["title"] for item in found.payload] == ["x", "new", None]
+    assert found.vectors.tolist() == [[0, 1, 2], [1, 1, 1], [1, 1, 1]]
+    with pytest.raises(SpaceError, match="ids that are whole numbers, as those that are there"):
+        write_index(place, [StoredRows(["b"], np.ones((1, 3), np.float32))], Target(1, 3, add=True))
+
+
+def test_adding_that_fails_records_no_adapter(tmp_path):
+    place = place_of("lancedb", tmp_path)
+    write_index(place, [StoredRows(["a"], np.ones((1, 3), np.float32))], Target(1, 3))
+    strange = StoredRows(["b"], np.ones((1, 3), np.float32), ({"title": "unknown column"},))
+    with pytest.raises(SpaceError, match="'title' not in the rows before"):
+        write_index(place, [strange], Target(1, 3, add=True, adapter="1234"))
+    with open_index(place) as index:
+        assert (index.n, index.adapter) == (1, "")

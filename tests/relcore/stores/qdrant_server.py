@@ -52,6 +52,10 @@ class _Handler(BaseHTTPRequestHandler):
             base.create_collection(parts[1], qdrant_client.models.VectorParams(**body["vectors"]))
         )
 
+    def do_PATCH(self):
+        _, *parts = self.path.partition("?")[0].split("/")
+        return self._reply(self.server.base.update_collection(parts[1], metadata=self._body()["metadata"]))
+
     def do_POST(self):
         _, *parts = self.path.partition("?")[0].split("/")
         body = self._body()

@@ -25,6 +25,7 @@ from relcore.stores.index import (
     write_index,
 )
 from tests.relcore.stores import qdrant_server
+from tests.relcore.stores.adding import check_adding, check_table_without_record
 from tests.relcore.stores.stores import in_blocks, made, whole
 
 PACKAGE = Path(__file__).parents[3] / "plugins" / "stores"
@@ -104,6 +105,15 @@ def test_rows_go_in_and_come_out_equal(kind, tmp_path, request):
     at = {key: row for row, key in enumerate(rows.ids)}
     truth = rows.vectors[[at[key] for key in copied.ids]]
     np.testing.assert_allclose(copied.vectors, truth, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("check", [check_adding, check_table_without_record])
+def test_rows_are_added_under_their_ids_and_by_one_adapter(kind, check, tmp_path, request):
+    if (kind, check) == ("milvus", check_table_without_record):
+        pytest.skip("Milvus cannot change the description of a collection")
+    with place_of(kind, tmp_path, request) as place:
+        check(place, tmp_path)
 
 
 def test_table_of_other_columns_is_read_and_added_to(tmp_path, request):
