@@ -66,7 +66,9 @@ def spelled(path):
 
 
 @pytest.fixture(autouse=True)
-def victim(tmp_path):
+def victim(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "victim.parquet").write_bytes(b"the only copy")
     return tmp_path / "victim.parquet"
 
