@@ -186,7 +186,8 @@ class Score(float):
     def __repr__(self) -> str:
         return f"<Score {self.describe()}>"
 
-    __str__ = float.__repr__
+    def __str__(self) -> str:
+        return float.__repr__(self)
 
     def _repr_html_(self) -> str:
         return self.report().html()
