@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.base.names import COMMANDS
 from relcore.base.settings import Setting
-from relcore.cli import COMMANDS, parser_of
 from relcore.commands.outputs import need_unread
-from relcore.commands.parser import written
+from relcore.commands.parser import parser_of, written
 
 NO_FILES = {"help", "store", "device", "scheduler"}
 
@@ -31,7 +31,7 @@ def arguments(name):
     return [one for one in texts if written(one)], [one for one in texts if not written(one)]
 
 
-EVERY = [(name, goal) for name in COMMANDS for goal in arguments(name)[0]]
+EVERY = [(name, goal) for name in COMMANDS.own for goal in arguments(name)[0]]
 
 
 def line_with(name, given):
@@ -75,7 +75,7 @@ def victim(tmp_path, monkeypatch):
 
 def test_the_list_has_every_option_that_writes():
     flags = {(name, (*goal.option_strings, goal.dest)[0]) for name, goal in EVERY}
-    assert len({name for name, _ in flags}) == len(COMMANDS) - 2  # app and mcp write nothing
+    assert len({name for name, _ in flags}) == len(COMMANDS.own) - 2  # app and mcp write nothing
     assert {("check", "--repair"), ("check", "--plan"), ("adapt", "target"), ("export", "--atlas")} <= flags
 
 
@@ -98,7 +98,7 @@ def test_what_is_read_is_not_written(name, goal, victim):
                 need_unread_of(line)
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if len(arguments(name)[0]) > 1])
+@pytest.mark.parametrize("name", [name for name in COMMANDS.own if len(arguments(name)[0]) > 1])
 def test_two_outputs_are_not_one_file(name, victim):
     goals, _ = arguments(name)
     for first in goals:
