@@ -142,18 +142,18 @@ def digits(folder: Path, name: str) -> Iterator[Queries]:
 
 
 def sentences(folder: Path, name: str) -> Iterator[Queries]:
-    """20,000 sentences, and other sentences as queries: their lists hardly overlap. Nothing is judged."""
+    """About 15,000 sentences, and 600 other sentences as queries: their lists hardly overlap. Nothing is judged."""
     from relcore.encoders.sentences import PooledWords, TfidfSvd
     from relcore.runs.store import silent
 
     with lzma.open(data_folder() / "corpora" / "english.txt.xz", "rt") as file:
         lines = [line.strip() for line in islice(file, 0, 1_200_000, 40)]
     kept = list(dict.fromkeys(line for line in lines if 60 < len(line) < 200))
-    kept = np.random.default_rng(0).permutation(kept)[:20_600].tolist()
+    kept = np.random.default_rng(0).permutation(kept).tolist()
     by_words = _encoded(PooledWords("word2vec-novels").prepare(_dataset(kept), silent), kept)
     lsa = TfidfSvd(128)
     by_lsa = _encoded(lsa.restore(lsa.train(_dataset(kept), silent), _dataset(kept)), kept)
-    yield Queries(("words", "lsa"), [by_words, by_lsa], 20_000, [[]] * 600)
+    yield Queries(("words", "lsa"), [by_words, by_lsa], len(kept) - 600, [[]] * 600)
 
 
 def _dataset(lines: list[str]) -> Any:
