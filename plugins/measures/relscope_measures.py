@@ -15,8 +15,8 @@ from relcore.scores.measures import (
     MATRIX_ROWS,
     SampledMetric,
     by_permutation,
-    notes_sample,
     paired_rows,
+    public_measure,
     squared_distances,
 )
 from relcore.scores.score import Score
@@ -27,7 +27,7 @@ COUPLED_ROWS = 200  # of Gromov–Wasserstein, whose every step takes n³
 _TIMES = np.logspace(-1, 1, 256)  # of heat, as in the authors' code
 
 
-@notes_sample
+@public_measure
 def rtd_lite(
     source: MatrixLike,
     target: MatrixLike,
@@ -74,7 +74,7 @@ def _tree_length(distances: np.ndarray) -> float:
     return float(length)
 
 
-@notes_sample
+@public_measure
 def imd(
     source: MatrixLike,
     target: MatrixLike,
@@ -112,7 +112,7 @@ def imd(
     return Score(1 - float(distance), metric="imd", n=n, null=None)
 
 
-@notes_sample
+@public_measure
 def gromov_wasserstein(
     source: MatrixLike,
     target: MatrixLike,

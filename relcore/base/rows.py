@@ -427,7 +427,8 @@ def as_mapped_rows(vectors: Any) -> MappedRows | None:
     float16 or float32. Otherwise None."""
     if isinstance(vectors, MappedRows):
         return vectors
-    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or 0 in vectors.shape:
+    is_plain = isinstance(vectors, np.ndarray) and not isinstance(vectors, np.ma.MaskedArray)
+    if not is_plain or vectors.ndim != 2 or 0 in vectors.shape:
         return None
     fits = vectors.dtype in (np.float16, np.float32) and vectors.flags.c_contiguous and vectors.dtype.isnative
     if not fits or vectors.flags.writeable:
@@ -480,12 +481,13 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
 # space with other numbers is refused when it is loaded, so no later code checks the range.
 SMALLEST = 1e-12
 LARGEST = 1e12
+NOT_FINITE = "expected finite numbers, got NaN or infinity; drop these rows"
 NO_LENGTH = 2.0**-120  # squared length; below it, digits are lost, so the row counts as having no direction
 
 
-def out_of_range(given: np.ndarray) -> str:
-    """The reason why these numbers are too large or too small, with the remedy. "" if they are neither, or if
-    they are not finite or all zero."""
+def out_of_range(given: np.ndarray, finite: bool = False) -> str:
+    """The reason why these numbers are too large or too small, with the remedy. "" if they are neither, or
+    all zero. NaN and infinity are a reason only if `finite`."""
     if given.dtype in (np.float32, np.float64) and given.flags.c_contiguous:
         # The root mean square is a lower limit of the largest number, and the root of the sum of squares is
         # an upper limit. So one fast pass decides for most spaces.
@@ -495,7 +497,9 @@ def out_of_range(given: np.ndarray) -> str:
             return ""
     largest = 0.0
     if given.dtype.kind in "fiu" and given.size:
-        largest = float(max(given.max(), -given.min()))
+        largest = max(float(given.max()), -float(given.min()))
+    if finite and not np.isfinite(largest):
+        return NOT_FINITE
     if not 0 < largest < np.inf:
         return ""
     return range_reason(largest)

@@ -477,8 +477,10 @@ def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
     rows = np.sort(rng.permutation(len(vectors))[:_FITTED])
     some = unit_rows(vectors[rows], mean_row(vectors[rows]))
     width = min(_COMPONENTS, some.shape[1], len(rows) - 1)
-    reduced = unit_rows(PCA(width, random_state=random_state).fit_transform(some))
     smallest = max(10, round(_SMALLEST * len(rows)))
+    if len(rows) < smallest:
+        return numbers  # fewer rows than the smallest cluster has
+    reduced = unit_rows(PCA(width, random_state=random_state).fit_transform(some))
     found = HDBSCAN(min_cluster_size=smallest, min_samples=5, copy=True)
     clusters = found.fit_predict(reduced)
     if np.mean(clusters >= 0) >= _CLUSTERED:

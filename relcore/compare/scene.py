@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import data_folder
+from relcore.base.arguments import need_ids, need_kind
 from relcore.base.errors import SpaceError, extra, need_one_of, need_strings
 from relcore.base.names import FIGURES, named_in_errors
 from relcore.base.numbers import counted
@@ -426,6 +427,8 @@ def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
     >>> len(figure.table())
     300
     """
+    need_kind("pair", pair, Match)
+    anchors = need_ids("anchors", anchors)
     named = (SpaceSpec("file", space.name) for space in (pair.source, pair.target))
     view = replace(default_view(pair.source), everything=True)
     recipe = ComparisonRecipe(*named, tuple(anchors), view=view, reduction=ReductionSpec(fit="first"))

@@ -28,7 +28,7 @@ from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.similarity import FALSE_SHARE, audit_pairs, shared_anchors
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Progress, Store, silent
-from relcore.scores.cka import mean_cosine
+from relcore.scores.cka import cosine_of_units
 from relcore.scores.comparison import (
     LIVE_QUERIES,
     MeanCosine,
@@ -249,7 +249,7 @@ class RelativeCosine(MeanCosine):
         settings: AllPairs,
     ) -> Score:
         shared_anchors(settings.anchors, first, second)
-        return mean_cosine(own(first), own(second), of_unit_length=True)
+        return cosine_of_units(own(first), own(second))
 
     def forms(
         self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: AllPairs

@@ -17,6 +17,7 @@ import pandas as pd
 
 from relcore.base import records
 from relcore.base.access import expand_home, regular_file
+from relcore.base.arguments import need_kind
 from relcore.base.errors import SpaceError, quote
 from relcore.base.junit import GateCase
 from relcore.base.names import Named
@@ -47,7 +48,7 @@ from relcore.figures.export import Exportable, chart_exportable
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.comparison import class_labels
 from relcore.scores.score import Z95
-from relcore.spaces.space import LatentSpace, Match, MatrixLike, as_space, distinct_names, known_rows, match
+from relcore.spaces.space import LatentSpace, Match, MatrixLike, as_spaces, distinct_names, known_rows, match
 from relcore.spaces.split import Split
 
 # Thresholds: the largest changes above the noise level that raise no alarm.
@@ -543,7 +544,7 @@ def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> 
     Raises
     ------
     SpaceError
-        Versions that share too few rows.
+        Versions that share too few rows; rows that `relcore.spaces.space.matrix` refuses.
 
     Examples
     --------
@@ -555,7 +556,8 @@ def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> 
     >>> print(change.headline(change.judged(Thresholds())).partition(";")[0])
     'new' can replace 'old' once all rows are embedded again
     """
-    return spec.run([as_space(old, "old"), as_space(new, "new")])
+    need_kind("spec", spec, DriftCheck)
+    return spec.run(as_spaces((old, new), ("old", "new")))
 
 
 def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:

@@ -145,7 +145,7 @@ def need_k(k: int, n: int, most: int, of: str = "") -> None:
     """Raise a SpaceError unless k is in 1 … `most`. The message names the number of rows n and, by `of`, the
     spaces.
     """
-    if not isinstance(k, int | np.integer) or not 1 <= k <= most:
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 1 <= k <= most:
         raise SpaceError(
             f"k: expected 1 … {most} for {n} rows{of}, got {k!r:.40}; choose fewer neighbours or more rows"
         )

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_ids, need_kind
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import DELTA, INVERSES, ROUTES
 from relcore.base.numbers import band, counted, general, short
@@ -42,7 +43,7 @@ from relcore.represent.translation import (
     recovery_errors,
 )
 from relcore.represent.translation import invert as pseudo_inverse
-from relcore.scores.cka import mean_cosine
+from relcore.scores.cka import cosine_of_units
 from relcore.scores.comparison import long_rows
 from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace, Match, MatrixLike, distinct_names, match
@@ -126,8 +127,8 @@ def _translations_of_grid(
         yield (spec.delta, spec.omega, ridge), ((inputs * left) @ crossed * right) @ v_y
 
 
-MOST_ROWS = 20_000  # number of held-out rows that are translated; of more, a random sample is
 MOST_OMEGA = 64
+MOST_ROWS = 20_000  # number of held-out rows that are translated; of more, a random sample is
 
 
 @dataclass(frozen=True)
@@ -369,6 +370,8 @@ def invert(
     >>> inverted.n, inverted.scores["inverse, ridge"] > 0.9
     (240, True)
     """
+    need_kind("spec", spec, InversionSpec)
+    need_ids("anchors", anchors)
     return invert_pair(match(source, target), anchors, spec)
 
 
@@ -475,8 +478,7 @@ class PairedRows:
         """For each row, 1 − cosine between it and the true row; and the score of the held-out rows."""
         directions = unit_rows(rows, self.means[1])
         errors = 1 - np.vecdot(directions, self.units)
-        of = {"of_unit_length": True}
-        return errors, mean_cosine(directions[self.scored], self.units[self.scored], **of)
+        return errors, cosine_of_units(directions[self.scored], self.units[self.scored])
 
     @cached_property
     def map(self) -> tuple[np.ndarray, PrincipalAxes]:

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from relcore.base.arguments import need_ids, need_number, need_sequence, need_whole
 from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, extra, need_one_of, quote
 from relcore.base.names import BOOTSTRAPS
@@ -639,6 +640,14 @@ def bootstrap_anchors(
     ('linked', 1.0)
     """
     need_one_of("method", method, BOOTSTRAPS)
+    need_whole("n_anchors", n_anchors)
+    need_whole("k", k)
+    need_whole("steps", steps)
+    need_number("learning_rate", learning_rate, above=0)
+    need_number("precision", precision, low=0, high=1)
+    need_whole("random_state", random_state, 0)
+    if anchors is not None:
+        anchors = need_ids("anchors", anchors)
     source = as_space(source, "source")
     target = as_space(target, "target")
     for space in (source, target):
@@ -930,6 +939,10 @@ class _Bootstrap:
 
 
 def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> np.ndarray:
+    need_sequence("seeds", seeds, "pairs of (source id, target id)")
+    for one in seeds:
+        if not isinstance(one, Sequence | np.ndarray) or isinstance(one, str) or len(one) != 2:
+            raise SpaceError(f"seeds: expected pairs of (source id, target id), got {one!r:.40}")
     seeds = list(dict.fromkeys(map(tuple, seeds)))
     if 0 < len(seeds) < 3:
         raise SpaceError(

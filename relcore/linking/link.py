@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_sequence
 from relcore.base.errors import SpaceError
 from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import counted, short
@@ -161,6 +162,7 @@ def link(
     >>> linked.links.head(2).to_numpy().tolist()
     [['en0', 'fr0', 'seed', 1.0], ['en1', 'fr1', 'seed', 1.0]]
     """
+    need_sequence("pairs", pairs, "pairs of (source id, target id)")
     first = as_space(source, "source")
     second = as_space(target, "target")
     result = bootstrap_anchors(

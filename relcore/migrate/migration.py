@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_kind, need_sequence
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import and_list, band, counted, percent, short, signed
@@ -61,7 +62,7 @@ from relcore.migrate.price import DEPTHS, UNKNOWN, Cost, Price, Rate, in_order_o
 from relcore.runs.entries import BundledResults
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import Interval, lowest_groups
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space, match
+from relcore.spaces.space import LatentSpace, MatrixLike, as_spaces, match
 from relcore.spaces.split import TEST_FRACTION, row_keys
 
 TITLES = {
@@ -1048,7 +1049,14 @@ def migrate(
     >>> migrate(*spaces, spec=Migration(adapter="in-place", sizes=())).option("bridge").value > 0.5
     True
     """
-    return spec.run([as_space(old, "old"), as_space(new, "new"), *map(as_space, queries or ())])
+    need_kind("spec", spec, Migration)
+    spaces = as_spaces((old, new), ("old", "new"))
+    if queries is not None:
+        need_sequence("queries", queries, "two spaces")
+        if len(queries) != 2:
+            raise SpaceError(f"queries: expected those of both models, two spaces, got {len(queries):,}")
+        spaces += as_spaces(queries, ("space", "space"))
+    return spec.run(spaces)
 
 
 def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSpec] | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_kind, need_sequence, random_generator
 from relcore.base.errors import SpaceError
 from relcore.base.junit import GateCase
 from relcore.base.numbers import counted, percent, short
@@ -387,6 +388,10 @@ def check(
     >>> found.verdict, bool(abs(found.count - 500) < 50)
     ('two models', True)
     """
+    random_generator(random_state)
+    need_sequence("known", known, "passports")
+    for one in known:
+        need_kind("known", one, Passport)
     space = as_space(space)
     X = space.vectors
     (n, width) = space.vectors.shape

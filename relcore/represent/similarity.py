@@ -18,11 +18,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_ids, need_number, need_whole, random_generator
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import SIMILARITIES, STRATEGIES
 from relcore.base.rows import centred, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import Engine, nearest
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, matrix, need_paired
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, matrix, paired_matrices
 
 _means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()
 
@@ -134,8 +135,7 @@ class Estimator:
                 f"{names[1]}: expected a matrix (n, d), got None; {type(self).__name__} requires y to be"
                 " passed, but the target y is None"
             )
-        need_paired(X, Y)
-        return [matrix(side, name, dtype) for side, name in zip((X, Y), names, strict=True)]
+        return list(paired_matrices(X, Y, names, dtype=dtype))
 
     def _check_width(
         self,
@@ -398,8 +398,7 @@ class Quantised(Similarity):
             threshold = settings.threshold
         else:
             threshold = self.threshold
-        if not 0 < threshold < np.inf:
-            raise SpaceError(f"threshold: expected a distance above 0, got {threshold}")
+        need_number("threshold", threshold, above=0)
         self.anchors_ = unit_rows(anchors, mean)
         rows = np.concatenate([self.anchors_, unit_rows(X[clustered_rows(len(X), len(anchors))], mean)])
         clustering = AgglomerativeClustering(
@@ -516,16 +515,16 @@ class RelativeProjection(Estimator):
         given = X
         X = matrix(X, by_block=True)
         n, width = X.shape
-        mean = mean_row(X) if mean is None else mean
-        need_finite(mean)
+        if mean is None:
+            mean = mean_row(X)
+        else:
+            mean = checked_row(mean, width, "mean")
         if anchors is None:
-            if not isinstance(self.n_anchors, int | np.integer) or self.n_anchors < 1:
-                raise SpaceError(f"n_anchors: expected 1 or more, got {self.n_anchors!r:.40}")
-            drawn = np.random.default_rng(self.random_state)
+            need_whole("n_anchors", self.n_anchors)
+            drawn = random_generator(self.random_state)
             anchors = drawn.choice(n, min(self.n_anchors, n), replace=False)
         rows = _listed_or_matrix(anchors)
         reason = ""
-        names = ids_of(given)
         if rows.ndim == 1 and rows.size and all(isinstance(one, str) for one in rows):
             rows = as_space(given, "X").rows(rows.tolist())
         if rows.size == 0:
@@ -544,11 +543,7 @@ class RelativeProjection(Estimator):
         if reason:
             raise SpaceError(f"anchors: expected {reason}")
         self.fit_from(mean, X[rows], X)
-        if names is None:
-            of_rows = None
-        else:
-            of_rows = np.array([names[row] for row in rows], dtype=object)
-        self._sees(given, width, len(rows), of_rows)
+        self._sees(given, width, len(rows), _ids_at(given, rows))
         return self
 
     def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> Self:
@@ -568,8 +563,8 @@ class RelativeProjection(Estimator):
                 f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner"
                 " products"
             )
-        if self.whiten and not 0 < self.ridge < np.inf:
-            raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
+        if self.whiten:
+            need_number("ridge", self.ridge, above=0)
         self.mean_: np.ndarray | None = mean if self.center else None
         self.similarity_: Similarity = similarity.fit(rows, anchors, self.mean_, self)
         self.anchors_: np.ndarray = self.similarity_.anchors_
@@ -584,6 +579,32 @@ class RelativeProjection(Estimator):
         """
         rows = self._check_width(X, by_block=True)
         return self._as_output(self.similarity_.relative(rows, self.mean_), X)
+
+
+def _ids_at(X: Any, rows: np.ndarray) -> np.ndarray | None:
+    """The ids of these rows; None if the rows of X have no ids."""
+    if isinstance(X, pd.DataFrame):
+        X = X.iloc[rows]
+        rows = np.arange(len(rows))
+    ids = ids_of(X)
+    if ids is None:
+        return None
+    return np.array([ids[row] for row in rows], dtype=object)
+
+
+def checked_row(row: Any, width: int, name: str) -> np.ndarray:
+    """A row (d,) of finite numbers. Raises a SpaceError for another width, and for what is no row."""
+    try:
+        row = np.asarray(row)
+        fits = row.shape == (width,) and bool(np.isfinite(row).all())
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        got = f"{row!r:.60}"
+        if isinstance(row, np.ndarray):
+            got = f"{row.dtype} {row.shape}"
+        raise SpaceError(f"{name}: expected {width} finite numbers, one per column, got {got}")
+    return row
 
 
 def _listed_or_matrix(anchors: Any) -> np.ndarray:
@@ -656,13 +677,10 @@ def select_anchors(
     """
     space = as_space(space)
     need_one_of("strategy", strategy, STRATEGIES)
-    for name, number, least in (
-        ("n_anchors", n_anchors, 1),
-        ("random_state", random_state, 0),
-        ("pool", pool, 1),
-    ):
-        if number is not None and not (isinstance(number, int | np.integer) and number >= least):
-            raise SpaceError(f"{name}: expected {least} or more, got {number!r:.40}")
+    need_whole("n_anchors", n_anchors)
+    if pool is not None:
+        need_whole("pool", pool)
+    rng = random_generator(random_state)
     if space.counts is None:
         rows = np.arange(len(space))
     else:
@@ -673,14 +691,14 @@ def select_anchors(
             f"n_anchors: expected at most {len(candidates)}, the rows of {space.name!r} that can be chosen,"
             f" got {n_anchors}; ask for fewer, or widen the pool"
         )
-    rows = STRATEGIES[strategy].load()(space, candidates, n_anchors, np.random.default_rng(random_state))
+    rows = STRATEGIES[strategy].load()(space, candidates, n_anchors, rng)
     return space.ids[rows]
 
 
 def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
     """The ids as a list, after a check. Raises a SpaceError if there are no ids, if an id is repeated, and if
     a row is zero in one of the spaces."""
-    ids = list(ids)
+    ids = need_ids("anchors", ids)
     if not ids:
         raise SpaceError("anchors: expected at least one id, got none")
     if len(set(ids)) < len(ids):

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_number, need_whole, random_generator
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import DELTA, INVERSES, METHODS, SIMILARITIES
 from relcore.base.rows import centred, lengths, mean_row, unit_rows
@@ -19,6 +20,7 @@ from relcore.engine.engine import Engine
 from relcore.represent.similarity import (
     Estimator,
     RelativeProjection,
+    checked_row,
     column_names,
     farthest_order,
     need_finite,
@@ -40,13 +42,7 @@ class _Translation(Estimator):
         """Fit the map to paired rows: source (k, d_source) and target (k, d_target)."""
         given = source, target
         source, target = self._paired_matrices(("source", "target"), source, target, np.float64)
-        if len(source) != len(target):
-            raise SpaceError(
-                f"expected the same number of paired rows, 1 or more, got {len(source)} and {len(target)}"
-            )
         means = source.mean(axis=0), target.mean(axis=0)
-        need_finite(means[0], "source")
-        need_finite(means[1], "target")
         if self._centred:
             self.source_mean_, self.target_mean_ = means
         else:
@@ -163,6 +159,9 @@ class Affine(LeastSquares):
     _centred: ClassVar[bool] = True
 
 
+MOST_PRUNINGS = 1024
+
+
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """The coordinates after Procrustes alignment to the reference, (n, c) float32. The alignment is a shift,
     a rotation or reflection, and a scale factor.
@@ -213,7 +212,7 @@ class InverseRelativeProjection(Estimator):
     ----------
     method : {"pruned", "ridge", "whitened"}
     omega : int
-        Number of prunings to average; each starts at a different anchor. Only for "pruned".
+        Number of prunings to average, 1 … 1,024; each starts at a different anchor. Only for "pruned".
     delta : float
         A pruning repeatedly adds the farthest anchor, by the distance ``1 − |cos|``. It stops if this
         distance is below `delta`, 0 … 1. With 0, all anchors are kept.
@@ -283,20 +282,13 @@ class InverseRelativeProjection(Estimator):
         """
         need_one_of("method", self.method, INVERSES)
         need_one_of("lengths", self.lengths, ("paper", "mean"))
-        if not isinstance(self.omega, int | np.integer) or self.omega < 1:
-            raise SpaceError(f"omega: expected a whole number of prunings, 1 or more, got {self.omega!r}")
-        if not 0 <= self.delta <= 1:
-            raise SpaceError(f"delta: expected a distance 0 … 1, got {self.delta}")
-        if not self.ridge > 0:
-            raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
+        need_whole("omega", self.omega, 1, MOST_PRUNINGS)
+        need_number("delta", self.delta, low=0, high=1)
+        need_number("ridge", self.ridge, above=0)
+        random_generator(self.random_state)
         self.__dict__.pop("rank_", None)  # an earlier fit may have cached it
         sides = "source_anchors", "target_anchors"
         source, target = self._paired_matrices(sides, source_anchors, target_anchors)
-        if len(source) != len(target):
-            raise SpaceError(
-                f"expected paired anchors (k, d_source) and (k, d_target), got {source.shape} and"
-                f" {target.shape}"
-            )
         if len(source) < 2:
             raise SpaceError(
                 f"anchors: expected two or more (the inverse of one spans a single line), got {len(source)}"
@@ -466,16 +458,10 @@ def recovery_errors(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.
 
 
 def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarray:
-    own = mean_row(anchors)
-    need_finite(own, "anchors")
     if mean is None:
-        mean = own
+        mean = mean_row(anchors)
     else:
-        mean = np.asarray(mean)
-    if mean.shape != anchors.shape[1:]:
-        raise SpaceError(
-            f"{which}: expected a vector of width {anchors.shape[1]} like the anchors, got shape {mean.shape}"
-        )
+        mean = checked_row(mean, anchors.shape[1], which)
     if mean.dtype == np.float64:
         return mean
     return mean.astype(np.float32)
@@ -608,7 +594,12 @@ class MethodSettings:
     center: bool = setting(True, label="Centre first", help="Subtract each space's mean row first.")
     ridge: float = setting(0.3, label="Whitening ridge λ", above=0, metavar="λ", help="Of the whitening.")
     omega: int = setting(
-        8, label="Prunings ω", low=1, metavar="ω", help="Number of prunings of the inverse to average."
+        8,
+        label="Prunings ω",
+        low=1,
+        high=MOST_PRUNINGS,
+        metavar="ω",
+        help="Number of prunings of the inverse to average.",
     )
     delta: float = setting(
         DELTA, label="Distance δ", low=0, high=1, metavar="δ", help="Pruning distance of the inverse."

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,8 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import short
 from relcore.base.rows import ROWS_PER_BLOCK, centred, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import Engine
-from relcore.represent.similarity import need_finite
 from relcore.scores.score import CENTRE, ChanceLevel, Score
-from relcore.spaces.space import MatrixLike, ids_of, paired_matrices
+from relcore.spaces.space import MatrixLike, checked_names, ids_of, paired_matrices, partner_rows
 
 # The first three moments of linear CKA (Escoufier's RV coefficient) under permutations of the rows.
 
@@ -424,7 +424,8 @@ def linear_cka(
     Raises
     ------
     SpaceError
-        Row counts that differ; too few rows; a space in which all rows are equal.
+        Row counts or ids that differ; too few rows; a space in which all rows are equal; numbers that are not
+        finite.
 
     Examples
     --------
@@ -435,21 +436,40 @@ def linear_cka(
     >>> round(float(linear_cka(X, 2 * X @ rotation + 1)), 4)
     1.0
     """
-    ids = ids_of(X) if ids is None else ids
-    X, Y = paired_matrices(X, Y, ("X", "Y"), by_block=True)
+    source, target = paired_matrices(X, Y, ("X", "Y"), by_block=True)
+    ids = checked_names(ids, len(source))
+    if own is not None:
+        _need_moments(own, len(source), partner_rows(X, Y) is None)
+    return cka_of_arrays(source, target, debiased, own, lambda: ids_of(X) if ids is None else ids)
+
+
+def _need_moments(own: Any, n: int, in_order: bool) -> None:
+    fits = isinstance(own, tuple | list) and len(own) == 2
+    if not (fits and all(isinstance(one, OwnMoments) and len(one.lengths) == n for one in own)):
+        raise SpaceError(
+            f"own: expected the OwnMoments of both spaces, with {n:,} rows each, got {own!r:.60}"
+        )
+    if not in_order:
+        raise SpaceError("own: expected moments of rows in one order, got spaces in two; leave own out")
+
+
+def cka_of_arrays(
+    X: np.ndarray,
+    Y: np.ndarray,
+    debiased: bool = False,
+    own: tuple[OwnMoments, OwnMoments] | None = None,
+    names_of_rows: Callable[[], Sequence[str] | None] = lambda: None,
+) -> Score:
+    """The score of `linear_cka` for row-aligned arrays of finite numbers. `names_of_rows` returns the names
+    of all rows, or None."""
     sums = _cka_sums(X, Y, own)
     note = ""
-    for side, moments, name in ((X, sums.x, "X"), (Y, sums.y, "Y")):
-        if not np.isfinite(moments.lengths).all():
-            need_finite(side, name)
     rows = decisive_rows((sums.x.lengths, sums.y.lengths))
     if len(rows) and len(X) - len(rows) >= 4:
         rest = np.delete(np.arange(len(X)), rows)
         without = cka_value(X[rest], Y[rest], debiased)
-        if ids is None:
-            names = rows[:3].tolist()
-        else:
-            names = [ids[row] for row in rows[:3]]
+        ids = names_of_rows()
+        names = rows[:3].tolist() if ids is None else [ids[row] for row in rows[:3]]
         note = decided_note(sums.value(debiased), without, len(rows), lambda: names)
     return sums.score(note, debiased)
 
@@ -501,7 +521,7 @@ def cosine_score(
     return Score(paired / n, metric="cosine", n=n, null=null)
 
 
-def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:
+def mean_cosine(source: MatrixLike, target: MatrixLike, *, of_unit_length: bool = False) -> Score:
     """The mean cosine of paired rows, −1 … 1, for row-aligned spaces (n, d) of the same width. It is 1 if all
     directions are equal.
 
@@ -512,7 +532,7 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
     Raises
     ------
     SpaceError
-        The shapes of the spaces differ.
+        Row counts, ids or widths that differ; numbers that are not finite.
 
     Examples
     --------
@@ -522,11 +542,17 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
     >>> round(mean_cosine(X, 3 * X), 3)
     1.0
     """
+    source, target = paired_matrices(source, target, ("source", "target"))
     if source.shape != target.shape:
         raise SpaceError(f"expected row-aligned spaces of one width, got {source.shape} and {target.shape}")
     if not of_unit_length:
         source = unit_rows(source)
         target = unit_rows(target)
+    return cosine_of_units(source, target)
+
+
+def cosine_of_units(source: np.ndarray, target: np.ndarray) -> Score:
+    """The score of `mean_cosine` for row-aligned unit rows (n, d)."""
     both = source, target
     paired = float(np.vecdot(*both).sum(dtype=np.float64))
     sums = [rows.sum(axis=0, dtype=np.float64) for rows in both]

@@ -21,7 +21,7 @@ from relcore.base.rows import centred, mean_row, unit_rows
 from relcore.engine.engine import Engine, nearest_within, need_k, without_itself
 from relcore.represent.similarity import coinciding_anchors, mean_of, shared_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
-from relcore.scores.cka import OwnMoments, cka_influence, cka_value, decisive_rows, linear_cka
+from relcore.scores.cka import OwnMoments, cka_influence, cka_of_arrays, cka_value, decisive_rows
 from relcore.scores.neighbours import (
     CONVENTIONS,
     Neighbours,
@@ -106,7 +106,7 @@ class Metric(ABC):
         """
         options = {"k": settings.k, "convention": "mutual", "n_queries": settings.n_queries}
         split = self.held_out(first, settings)
-        score = self.score(AlignedPair.of(first.vectors, second.vectors, split, **options))
+        score = self.score(AlignedPair.of_arrays(first.vectors, second.vectors, split, **options))
         if score is None:
             raise SpaceError(f"expected spaces of one width, got {first.dimension} and {second.dimension}")
         return score
@@ -307,8 +307,8 @@ class LinearCKA(Metric):
     def between(
         self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any
     ) -> Score:
-        settings = {"debiased": self.debiased, "own": (own(first), own(second)), "ids": first.ids}
-        return linear_cka(first.vectors, second.vectors, **settings)
+        moments = own(first), own(second)
+        return cka_of_arrays(first.vectors, second.vectors, self.debiased, moments, lambda: first.ids)
 
     def forms(
         self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any
@@ -324,7 +324,9 @@ class DebiasedCKA(LinearCKA):
     debiased = True
 
     def score(self, pair: AlignedPair) -> Score:
-        return linear_cka(pair.source, pair.target, debiased=True, ids=pair.split.ids[pair.split.test])
+        return cka_of_arrays(
+            pair.source, pair.target, debiased=True, names_of_rows=lambda: pair.split.ids[pair.split.test]
+        )
 
 
 class MeanCosine(Metric):
@@ -423,7 +425,7 @@ def score_pair(
     SpaceError
         The number of rows differs from that of the split.
     """
-    return scores_of(AlignedPair.of(source, target, split, **settings), metrics)
+    return scores_of(AlignedPair.of_arrays(source, target, split, **settings), metrics)
 
 
 def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score]:
@@ -448,7 +450,7 @@ def score_differences(
     The split must list the anchors of `before` and those of `now`, because a row that is an anchor in one of
     them is not scored in either.
     """
-    return differences_of(*(AlignedPair.of(*rows, split, **settings) for rows in (before, now)))
+    return differences_of(*(AlignedPair.of_arrays(*rows, split, **settings) for rows in (before, now)))
 
 
 def differences_of(before: AlignedPair, now: AlignedPair) -> dict[str, Interval]:

@@ -4,6 +4,7 @@ drawn by their ids. Their chance level comes from permutations of the rows of on
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,14 +13,14 @@ from typing import Any, ClassVar, ParamSpec
 
 import numpy as np
 
+from relcore.base.arguments import need_number, need_whole
 from relcore.base.errors import SpaceError
 from relcore.engine.engine import thin_svd
-from relcore.represent.similarity import need_finite
 from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import AlignedPair, LinearCKA, Metric
 from relcore.scores.neighbours import PERMUTATIONS, Neighbours, find_neighbours, jaccard_rows
 from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
-from relcore.spaces.space import MatrixLike, ids_of, paired_matrices
+from relcore.spaces.space import MatrixLike, checked_names, ids_of, paired_matrices
 from relcore.spaces.split import Split
 
 FEATURE_ROWS = 5000  # maximum number of rows for measures whose cost is linear in the rows
@@ -58,54 +59,57 @@ def metric_of(
 _Given = ParamSpec("_Given")
 
 
-def notes_sample(function: Callable[_Given, Score]) -> Callable[_Given, Score]:
-    """A decorator of a measure: its score gets a note if it was computed from only a sample of the rows."""
+def public_measure(function: Callable[_Given, Score]) -> Callable[_Given, Score]:
+    """A decorator of a measure: the front door of its arguments. Both spaces become row-aligned arrays of
+    finite numbers (see `paired_matrices`), and `ids` are checked; by default, they are those of the source.
+    The score gets a note if it was computed from only a sample of the rows.
+
+    Code that has such arrays calls `function.__wrapped__`.
+    """
 
     @wraps(function)
-    def noted(*given: _Given.args, **settings: _Given.kwargs) -> Score:
-        score = function(*given, **settings)
-        rows: Any = given[0] if given else settings["source"]
-        if hasattr(rows, "shape"):
-            n = rows.shape[0]
-        else:
-            n = len(rows)
+    def guarded(*given: _Given.args, **settings: _Given.kwargs) -> Score:
+        of: Any = inspect.signature(function).bind(*given, **settings).arguments
+        of = dict(of)
+        source, target = of.pop("source"), of.pop("target")
+        sides = paired_matrices(source, target, ("source", "target"))
+        n = len(sides[0])
+        ids = checked_names(of.pop("ids", None), n)
+        score = function(*sides, ids=ids_of(source) if ids is None else ids, **of)
         if score.n < n:
             score.drawn_from = n
             sample = f"{score.n:,} of {n:,} rows, drawn by their ids; most_rows=None takes all."
             score.note = f"{sample} {score.note}".rstrip()
         return score
 
-    return noted
+    return guarded
 
 
 def paired_rows(
-    source: MatrixLike, target: MatrixLike, most_rows: int | None, ids: Sequence[str] | None = None
+    source: np.ndarray, target: np.ndarray, most_rows: int | None, ids: Sequence[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same rows of both spaces, (m, d_source) and (m, d_target) in float64. If there are more than
-    `most_rows`, this many are drawn by a hash of their ids (default: their numbers), so that adding a row to
-    the spaces replaces at most one drawn row.
+    """The same rows of both row-aligned spaces, (m, d_source) and (m, d_target) in float64. If there are more
+    than `most_rows`, this many are drawn by a hash of their ids (default: their numbers), so that adding a
+    row to the spaces replaces at most one drawn row.
 
     Raises
     ------
     SpaceError
-        Row counts that differ; fewer than four rows; a space whose rows are all equal.
+        Fewer than four rows; a space whose rows are all equal; an invalid `most_rows`.
     """
-    ids = ids_of(source) if ids is None else ids
-    source, target = paired_matrices(source, target, ("source", "target"))
     if len(source) < 4:
         raise SpaceError(f"expected at least 4 rows, got {len(source)}")
     rows = slice(None)
-    if most_rows is not None and most_rows < 4:
-        raise SpaceError(f"most_rows: expected 4 or more rows, or None for all, got {most_rows!r:.40}")
+    if most_rows is not None:
+        need_whole("most_rows", most_rows, 4)
     if most_rows is not None and len(source) > most_rows:
         if ids is None:
             names = np.arange(len(source)).astype(str)
         else:
             names = np.asarray(ids)
         rows = Split.held_out(names).queries(most_rows)
-    sides = tuple(np.asarray(side[rows], dtype=np.float64) for side in (source, target))
-    for side, name in zip(sides, ("source", "target"), strict=True):
-        need_finite(side, name)
+    # BLAS sums rows of another memory layout, such as those of a DataFrame, to other last digits.
+    sides = tuple(np.ascontiguousarray(side[rows], dtype=np.float64) for side in (source, target))
     if any((side == side[0]).all() for side in sides):
         raise SpaceError("expected spaces with different rows, got one whose rows are all equal")
     return sides
@@ -158,7 +162,7 @@ def matrix_agreement(A: np.ndarray, B: np.ndarray, metric: str, convention: str 
 # Shape measures: the distance of the rows of two spaces after the best rotation.
 
 
-@notes_sample
+@public_measure
 def procrustes_similarity(
     source: MatrixLike,
     target: MatrixLike,
@@ -190,7 +194,7 @@ def procrustes_similarity(
     return _shape_score(source, target, "procrustes", most_rows, ids, lambda cosine: cosine)
 
 
-@notes_sample
+@public_measure
 def angular_shape(
     source: MatrixLike,
     target: MatrixLike,
@@ -255,7 +259,7 @@ AngularShape = metric_of(angular_shape, "rotation", "scale", "shift")
 _REAL = 1e-10  # share of the largest variance; directions with less are rounding errors of float32
 
 
-@notes_sample
+@public_measure
 def svcca(
     source: MatrixLike,
     target: MatrixLike,
@@ -287,8 +291,7 @@ def svcca(
     >>> round(svcca(X, 3 * X @ rotation), 3)
     1.0
     """
-    if not 0 < share <= 1:
-        raise SpaceError(f"share: expected above 0 and at most 1, got {share}")
+    need_number("share", share, above=0, high=1)
     X, Y = paired_rows(source, target, most_rows, ids)
     (U, _), (V, _) = (_components(about_mean(side), share) for side in (X, Y))
 
@@ -298,7 +301,7 @@ def svcca(
     return permuted(value, len(U), U.size * V.shape[1], metric="svcca", note=_few_rows(U, V))
 
 
-@notes_sample
+@public_measure
 def pwcca(
     source: MatrixLike,
     target: MatrixLike,
@@ -344,7 +347,7 @@ def pwcca(
     return permuted(value, len(U), U.size * V.shape[1], metric="pwcca", note=_few_rows(U, V))
 
 
-@notes_sample
+@public_measure
 def gulp(
     source: MatrixLike,
     target: MatrixLike,
@@ -377,8 +380,7 @@ def gulp(
     >>> round(gulp(X, 3 * X @ rotation), 3)
     1.0
     """
-    if not ridge >= 0:
-        raise SpaceError(f"ridge: expected 0 or more, got {ridge}")
+    need_number("ridge", ridge, low=0)
     X, Y = paired_rows(source, target, most_rows, ids)
     sides = []
     own = []
@@ -439,7 +441,7 @@ GULP = metric_of(gulp, "rotation", "scale", "shift")
 # Measures from similarities of the rows within each space: RSA, kernel CKA and angular CKA.
 
 
-@notes_sample
+@public_measure
 def rsa(
     source: MatrixLike,
     target: MatrixLike,
@@ -487,7 +489,7 @@ def rsa(
     return matrix_agreement(*matrices, "rsa")
 
 
-@notes_sample
+@public_measure
 def kernel_cka(
     source: MatrixLike,
     target: MatrixLike,
@@ -519,8 +521,7 @@ def kernel_cka(
     >>> round(kernel_cka(X, 3 * X @ rotation), 3)
     1.0
     """
-    if not bandwidth > 0:
-        raise SpaceError(f"bandwidth: expected above 0, got {bandwidth}")
+    need_number("bandwidth", bandwidth, above=0)
     kernels = []
     for side in paired_rows(source, target, most_rows, ids):
         squares = squared_distances(side)
@@ -600,7 +601,7 @@ class AngularCKA(SampledMetric):
 COSINE_ROWS = 2000
 
 
-@notes_sample
+@public_measure
 def mutual_knn(
     source: MatrixLike,
     target: MatrixLike,
@@ -639,7 +640,7 @@ def mutual_knn(
     return _of_lists(_mutual_neighbours(source, target, k, ids, most_rows), "knn recall", value)
 
 
-@notes_sample
+@public_measure
 def cycle_knn(
     source: MatrixLike,
     target: MatrixLike,
@@ -677,7 +678,7 @@ def cycle_knn(
     return _of_lists(_mutual_neighbours(source, target, k, ids, most_rows), "cycle knn", value)
 
 
-@notes_sample
+@public_measure
 def cknna(
     source: MatrixLike,
     target: MatrixLike,
@@ -743,7 +744,7 @@ def cknna(
     return _of_lists(neighbours, "cknna", value)
 
 
-@notes_sample
+@public_measure
 def second_order_cosine(
     source: MatrixLike,
     target: MatrixLike,

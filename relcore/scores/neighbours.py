@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from relcore.base.arguments import need_whole, random_generator, row_numbers
+from relcore.base.environment import resolve
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
@@ -298,8 +300,8 @@ def find_neighbours(
     need_k(k, n, n - (convention == "mutual"))
     if convention == "paper" and source.shape[1] != target.shape[1]:
         raise widths_differ(source.shape[1], target.shape[1])
-    if n_queries is not None and n_queries < 1:
-        raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
+    if n_queries is not None:
+        need_whole("n_queries", n_queries)
     if queries is None:
         queries = np.arange(n)
         if n_queries is not None and n_queries < n:
@@ -395,8 +397,15 @@ def _neighbours_of_pair(
     source: MatrixLike, target: MatrixLike, k: int, convention: str, *settings: Any
 ) -> Neighbours:
     sides = paired_matrices(source, target, ("source", "target"), by_block=True)
-    names = ("n_queries", "queries", "random_state", "device")
-    return find_neighbours(*sides, k, convention, **dict(zip(names, settings, strict=True)))
+    n_queries, queries, random_state, device = settings
+    random_generator(random_state)
+    resolve(device)
+    if queries is not None:
+        queries = row_numbers("queries", queries, len(sides[0]))
+        if not len(queries):
+            raise SpaceError("queries: expected one row number or more, got none; leave it out for all rows")
+    names = {"n_queries": n_queries, "queries": queries, "random_state": random_state, "device": device}
+    return find_neighbours(*sides, k, convention, **names)
 
 
 def _with_note(score: Score, neighbours: Neighbours) -> Score:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.arguments import need_kind, need_sequence, need_whole
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import SIMILARITIES
 from relcore.base.rows import Rows as RowSource
 from relcore.base.rows import mean_row, row_blocks, unit_rows
@@ -43,6 +44,7 @@ from relcore.scores.cka import (
 )
 from relcore.scores.neighbours import CONVENTIONS, Neighbours, widths_differ
 from relcore.scores.score import Score
+from relcore.spaces.space import MatrixLike, RowNumbers, checked_strings, ids_of, paired_matrices
 from relcore.spaces.split import Split
 
 NO_ROWS = np.empty(0, dtype=np.int64)
@@ -1081,10 +1083,10 @@ class AlignedPair:
     @classmethod
     def of(
         cls,
-        source: RowSource,
-        target: RowSource,
+        source: MatrixLike | RowSource,
+        target: MatrixLike | RowSource,
         split: Split,
-        labels: np.ndarray | None = None,
+        labels: Sequence[str] | np.ndarray | None = None,
         *,
         k: int = 10,
         convention: str = "paper",
@@ -1096,8 +1098,40 @@ class AlignedPair:
         Raises
         ------
         SpaceError
-            The number of rows differs from that of the split.
+            The number of rows differs from that of the split; ids that differ between the spaces, or from
+            those of the split; numbers that are not finite.
         """
+        need_kind("split", split, Split)
+        n = len(split.ids)
+        rows = paired_matrices(source, target, ("source", "target"), by_block=True)
+        own = ids_of(source)
+        if own is None:
+            own = ids_of(target)
+        known = own is not None and not isinstance(own, RowNumbers)
+        if known and not np.array_equal(np.asarray(own, dtype=object), split.ids):
+            raise SpaceError(
+                f"split: expected the ids of the rows, {quote(own[:3])}, …, got {quote(split.ids[:3])}, …;"
+                " draw the split from these ids"
+            )
+        if labels is not None:
+            need_sequence("labels", labels, "labels", n)
+            labels = checked_strings(labels, n, "labels", "labels")
+        need_whole("k", k)
+        return cls.of_arrays(*rows, split, labels, k=k, convention=convention, n_queries=n_queries)
+
+    @classmethod
+    def of_arrays(
+        cls,
+        source: RowSource,
+        target: RowSource,
+        split: Split,
+        labels: np.ndarray | None = None,
+        *,
+        k: int = 10,
+        convention: str = "paper",
+        n_queries: int | None = None,
+    ) -> AlignedPair:
+        """The pair of `of` for row-aligned rows of finite numbers."""
         n = len(split.ids)
         if not len(source) == len(target) == n:
             raise SpaceError(

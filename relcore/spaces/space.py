@@ -18,17 +18,20 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_sequence
 from relcore.base.errors import NoCommonId, SpaceError, quote
 from relcore.base.rows import (
     BLOCK_ROWS,
+    NOT_FINITE,
     DerivedRows,
     MappedRows,
     as_mapped_rows,
     call_content,
     length_reason,
     lengths,
-    out_of_range,
 )
+from relcore.spaces.conversion import checked_numbers, plain_array
+from relcore.spaces.table_ids import ids_of_index, index_of, is_default, need_no_other_numbers
 
 # The columns of a space are ids, labels and counts, and they are checked here. Ids that are row numbers are
 # made only when they are used.
@@ -330,7 +333,7 @@ class LatentSpace:
         self._stored = stored = as_mapped_rows(vectors)
         given = stored
         if stored is None:
-            given = matrix(vectors, name, None)
+            given = matrix(vectors, name, None, finite=False)
         if stored is None:
             kept = np.ascontiguousarray(given, dtype=np.float32)
             shared = np.may_share_memory(kept, given)  # if so, the caller could change the rows
@@ -514,130 +517,135 @@ class HasShape(Protocol):
 
 
 MatrixLike: TypeAlias = LatentSpace | HasShape | Sequence[Sequence[float] | np.ndarray]
-_MOST_DENSE = 8 << 30  # number of bytes of a sparse matrix when dense
 
 
-def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: bool = False) -> np.ndarray:
+def matrix(
+    X: Any,
+    name: str = "X",
+    dtype: type | None = np.float32,
+    by_block: bool = False,
+    *,
+    finite: bool = True,
+) -> np.ndarray:
     """Convert a `LatentSpace`, array, DataFrame, tensor on any device, sparse matrix or list of rows to a
-    matrix (n, d) of real numbers. The numbers may be NaN or infinite (see `need_finite`).
+    matrix (n, d) of real numbers. This is the front door of all rows: code behind it trusts them.
 
     Without a `dtype`, real numbers keep their type. With `by_block`, `MappedRows` (rows in files) and
     `DerivedRows` (rows that are computed when used) are returned unchanged. Without it, they are read as a
-    whole.
+    whole. Without `finite`, NaN and infinity are allowed.
 
     Raises
     ------
     SpaceError
-        X is no matrix, holds complex numbers or items that are no numbers, or is a sparse matrix that is too
-        large in dense form.
+        X is no matrix, holds complex numbers, dates, masked values, NaN, infinity or items that are no
+        numbers, or is a sparse matrix that is too large in dense form.
     """
-    if isinstance(X, LatentSpace):
+    known = isinstance(X, LatentSpace)  # its numbers were checked when it was made
+    if known:
         X = X.vectors
+    if isinstance(X, MappedRows) and finite and not (known or np.isfinite(X.lengths).all()):
+        raise SpaceError(f"{name}: {NOT_FINITE}")
     if isinstance(X, MappedRows | DerivedRows):
         if by_block:
             return cast(np.ndarray, X)
         if isinstance(X, DerivedRows):
             X = X[:]
-    if hasattr(X, "detach"):  # a torch tensor: perhaps on a GPU, sparse, or of a type that NumPy lacks
-        X = X.detach().cpu().to_dense()
-        X = (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
-    if hasattr(X, "tocsr"):
-        if (needed := 8 * X.shape[0] * X.shape[-1]) > _MOST_DENSE:
-            raise SpaceError(
-                f"{name}: expected a sparse matrix of at most {_MOST_DENSE >> 30} GB when dense, got"
-                f" {needed >> 30:,} GB; lower its width, for instance with sklearn's TruncatedSVD"
-            )
-        X = X.toarray()
-    try:
-        given = np.asarray(X)
-    except ValueError as error:  # the lists of numbers have different lengths
-        raise SpaceError(
-            f"{name}: expected a matrix (n, d), got {error!s:.120}; make the rows equally long"
-        ) from error
-    if given.dtype.kind == "c":
-        raise SpaceError(
-            f"{name}: expected real numbers, got {given.dtype}. Complex data not supported; give the"
-            " .real part"
-        )
-    if given.ndim != 2:
-        if given.ndim:
-            got = f"shape {given.shape}"
-        else:
-            got = f"{X!r:.40}"
-        raise SpaceError(
-            f"{name}: expected a matrix (n, d), an array, DataFrame, tensor, sparse matrix, list of rows or"
-            f" LatentSpace, got {got}. Reshape your data: rows.reshape(1, -1) makes a single row a matrix"
-        )
-    if 0 in given.shape:
-        what = "sample(s)"
-        if given.shape[1] == 0:
-            what = "feature(s)"
-        raise SpaceError(
-            f"{name}: expected a matrix (n, d) with rows and columns, got 0 {what} (shape={given.shape})"
-            " while a minimum of 1 is required."
-        )
-    if reason := out_of_range(given):
-        raise SpaceError(f"{name}: {reason}")
-    if dtype is None:
-        if given.dtype.kind in "fiu":
-            dtype = None
-        else:
-            dtype = np.float64
-    try:
-        return np.asarray(given, dtype=dtype)
-    except (TypeError, ValueError) as error:
-        raise SpaceError(
-            f"{name}: expected a matrix of numbers, got {given.dtype}: {error}; leave other columns out,"
-            " or make them the index"
-        ) from error
+    if known:
+        return np.asarray(X, dtype=dtype)
+    return checked_numbers(plain_array(X, name), name, dtype, finite)
 
 
 def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:
-    """The ids of rows: those of a `LatentSpace`, or the index of a DataFrame if it holds texts. None if the
+    """The ids of rows: those of a `LatentSpace`, or the index of a DataFrame (see `table_ids`). None if the
     rows have no ids."""
     if isinstance(X, LatentSpace):
         return X._row_numbers or X.ids
-    index = None
-    if isinstance(X, pd.DataFrame):
-        index = X.index
-    if index is None or index.inferred_type != "string":
+    index = index_of(X)
+    if index is None or is_default(index):
         return None
-    return index.to_numpy(dtype=object)
+    return ids_of_index(index)
 
 
-def need_paired(X: Any, Y: Any) -> None:
-    """Raise a SpaceError if X and Y both have ids, and these differ or have another order. A function that
-    pairs by row order would then pair wrong rows.
-    """
-    first = ids_of(X)
-    second = ids_of(Y)
-    if first is None or second is None or len(first) != len(second):
-        return
-    numbers = isinstance(first, RowNumbers) and isinstance(second, RowNumbers)
-    if not numbers and not np.array_equal(np.asarray(first[:]), np.asarray(second[:])):
-        raise SpaceError(
-            f"expected the same ids in the same order on both sides, got {quote(first[:3])} and"
-            f" {quote(second[:3])}; pair the spaces with match()"
-        )
+def _need_no_guess(X: Any, Y: Any) -> None:
+    """Raise a SpaceError if one of X and Y has only row numbers, and the other is a table whose index has
+    other numbers (see `table_ids`)."""
+    for one, other in ((X, Y), (Y, X)):
+        index = index_of(one)
+        numbered = index is not None and is_default(index)
+        numbered |= isinstance(one, LatentSpace) and one._row_numbers is not None
+        if numbered and index_of(other) is not None:
+            need_no_other_numbers(len(one), index_of(other), "pairs")
 
 
-def paired_matrices(
-    X: Any, Y: Any, names: tuple[str, str], by_block: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """The paired rows of X and Y as matrices (n, d_x) and (n, d_y), converted by `matrix`.
+def partner_rows(X: Any, Y: Any) -> np.ndarray | None:
+    """For each row of X, the number (n,) of the row of Y with the same id; None if rows are paired by their
+    order, because the ids are equal or one side has none.
 
     Raises
     ------
     SpaceError
-        The numbers of rows differ.
+        The ids differ; they have another order, and repeat; one side is numbered only by the default index.
     """
-    need_paired(X, Y)
-    X, Y = (matrix(side, name, None, by_block) for side, name in zip((X, Y), names, strict=True))
-    if len(X) != len(Y):
+    index = index_of(X)
+    other = index_of(Y)
+    if index is not None and other is not None and index.equals(other):
+        return None
+    _need_no_guess(X, Y)
+    first = ids_of(X)
+    second = ids_of(Y)
+    if first is None or second is None or len(first) != len(second):
+        return None
+    if isinstance(first, RowNumbers) and isinstance(second, RowNumbers):
+        return None
+    first = np.asarray(first[:])
+    second = np.asarray(second[:])
+    if np.array_equal(first, second):
+        return None
+    index = pd.Index(second, dtype=object)
+    if index.is_unique:
+        rows = index.get_indexer(pd.Index(first, dtype=object))
+        if len(np.unique(rows[rows >= 0])) == len(first):
+            return rows
+    raise SpaceError(
+        f"expected the same ids on both sides, each once, got {quote(first[:3])} and {quote(second[:3])};"
+        " pair the spaces with match()"
+    )
+
+
+def paired_matrices(
+    X: Any,
+    Y: Any,
+    names: tuple[str, str],
+    by_block: bool = False,
+    dtype: type | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The paired rows of X and Y as matrices (n, d_x) and (n, d_y), converted by `matrix`, in the order of X.
+    Rows are paired by id, or by their order if one side has no ids (see `partner_rows`).
+
+    Raises
+    ------
+    SpaceError
+        The numbers of rows differ; the ids cannot be paired.
+    """
+    first = matrix(X, names[0], dtype, by_block)
+    second = matrix(Y, names[1], dtype, by_block)
+    rows = partner_rows(X, Y)
+    if len(first) != len(second):
         raise SpaceError(
-            f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()"
+            f"expected row-aligned spaces, got {len(first)} and {len(second)} rows; pair them with match()"
         )
-    return X, Y
+    return first, second if rows is None else second[rows]
+
+
+def checked_names(ids: Any, n: int) -> np.ndarray | None:
+    """The argument `ids` of a score: the names (n,) of the rows, or None. Raises a SpaceError unless they are
+    n distinct texts."""
+    if ids is None:
+        return None
+    need_sequence("ids", ids, "ids", n)
+    names = checked_strings(ids, n, "ids", "ids")
+    need_distinct_ids(pd.Index(names, dtype=object), "ids")
+    return names
 
 
 def as_space(X: Any, name: str = "space") -> LatentSpace:
@@ -646,8 +654,32 @@ def as_space(X: Any, name: str = "space") -> LatentSpace:
     if isinstance(X, LatentSpace):
         return X
     rows = matrix(X, name, None, by_block=True)
+    index = index_of(X)
+    if index is not None and not index.is_unique:
+        twice = quote(index[index.duplicated()][:3])
+        raise SpaceError(
+            f"{name}: expected an index in which each value occurs once, got {twice} more than once;"
+            " .reset_index(drop=True) numbers the rows"
+        )
     ids = ids_of(X)
     return LatentSpace(rows, RowNumbers(len(rows)) if ids is None else ids, name=name)
+
+
+def need_spaces(name: str, spaces: Any) -> None:
+    """Raise a SpaceError that names the argument, unless it is a list of spaces: not one matrix."""
+    need_sequence(name, spaces, "spaces")
+    if hasattr(spaces, "shape"):
+        raise SpaceError(f"{name}: expected a list of spaces, got one of shape {tuple(spaces.shape)}")
+
+
+def as_spaces(given: Sequence[Any], names: Sequence[str]) -> list[LatentSpace]:
+    """Convert several inputs, whose rows are paired by id, by `as_space`. Raises a SpaceError if one has only
+    row numbers, and another is a table whose index has other numbers."""
+    spaces = [as_space(one, name) for one, name in zip(given, names, strict=True)]
+    for place, one in enumerate(given):
+        for other in given[:place]:
+            _need_no_guess(one, other)
+    return spaces
 
 
 # Pair the rows of two or more spaces by id, and find which pairs scores may use.
@@ -662,7 +694,7 @@ def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
     SpaceError
         One of them has no ids, and their numbers of rows differ.
     """
-    sides = [as_space(source, "source"), as_space(target, "target")]
+    sides = as_spaces((source, target), ("source", "target"))
     named = [ids_of(source) is not None, ids_of(target) is not None]
     for side, other in ((0, 1), (1, 0)):
         if not named[side] and len(sides[side]) != len(sides[other]):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_sequence, need_whole, row_numbers
 from relcore.base.errors import SpaceError, quote
 from relcore.base.rows import MadeOnce
 from relcore.spaces.space import NONE_KNOWN, AuditedIds, GuessedIds, scored_rows
@@ -94,15 +95,13 @@ class Split:
     random_state: int = 0
 
     def __post_init__(self) -> None:
+        need_sequence("ids", self.ids, "ids")
         n = len(self.ids)
-        owner = np.zeros(len(self.ids), dtype=np.int64)
-        for name, rows in (("anchors", self.anchors), ("train", self.train), ("test", self.test)):
-            if len(rows) and (rows.min() < 0 or rows.max() >= n):
-                raise SpaceError(
-                    f"split: expected {name} among rows 0 … {n - 1}, got {rows.min()} … {rows.max()}"
-                )
-            if len(rows):
-                owner += np.bincount(rows, minlength=n)
+        owner = np.zeros(n, dtype=np.int64)
+        for name in ("anchors", "train", "test"):
+            rows = row_numbers(name, getattr(self, name), n)
+            object.__setattr__(self, name, rows)
+            owner[rows] += 1
         if owner.max(initial=0) > 1:
             twice = self.ids[owner > 1]
             raise SpaceError(
@@ -134,8 +133,8 @@ class Split:
         SpaceError
             `n_queries` is less than 1.
         """
-        if n_queries is not None and n_queries < 1:
-            raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
+        if n_queries is not None:
+            need_whole("n_queries", n_queries)
         if n_queries is None or n_queries >= len(self.test):
             return self.test
         return np.sort(self.test[np.argpartition(self._query_keys(), n_queries - 1)[:n_queries]])
@@ -163,7 +162,8 @@ class Split:
         SpaceError
             All rows are anchors, or a row occurs twice among the anchors.
         """
-        anchors = np.asarray(anchors, dtype=np.int64)
+        need_sequence("ids", ids, "ids")
+        anchors = row_numbers("anchors", anchors, len(ids))
         test = np.flatnonzero(_testable(ids, anchors))
         others = ""
         if isinstance(ids, AuditedIds):
@@ -206,11 +206,15 @@ class Split:
         SpaceError
             The share is not between 0 and 1, or no test row is left.
         """
-        anchors = np.asarray(anchors, dtype=np.int64)
+        need_sequence("ids", ids, "ids")
+        need_sequence("test_ids", test_ids, "ids")
+        anchors = row_numbers("anchors", anchors, len(ids))
         testable = _testable(ids, anchors)
         ids = np.asarray(ids, dtype=object)
-        if not 0 < test_fraction < 1:
-            raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {test_fraction!r}")
+        if not (isinstance(test_fraction, int | float | np.floating) and 0 < test_fraction < 1):
+            raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {test_fraction!r:.40}")
+        if labels is not None:
+            need_sequence("labels", labels, "labels", len(ids))
         keys = row_keys(ids, "test", random_state)
         if len(test_ids):
             drawn = pd.Index(ids).isin(list(test_ids))

@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_kind
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
 from relcore.base.numbers import and_list, counted, short
@@ -36,8 +37,9 @@ from relcore.spaces.space import (
     LatentSpace,
     MatrixLike,
     agreed_labels,
-    as_space,
+    as_spaces,
     distinct_names,
+    need_spaces,
     shared_ids,
     short_names,
     with_common_marks,
@@ -585,9 +587,9 @@ def stitch_matrix(
     >>> accuracy.shape, bool(accuracy.min() > 0.9)  # every encoder with every head
     ((2, 2), True)
     """
-    if isinstance(spaces, str) or not isinstance(spaces, Sequence):
-        raise SpaceError(f"spaces: expected a list of spaces, got {spaces!r:.80}")
-    spaces = [as_space(space) for space in spaces]
+    need_spaces("spaces", spaces)
+    need_kind("spec", spec, StitchSpec)
+    spaces = as_spaces(spaces, ["space"] * len(spaces))
     shared = share_rows(spaces, spec.order)
     runs = []
     n_states = len(spec.random_states)

@@ -40,7 +40,15 @@ from relcore.runs import entries
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import ChanceLevel, Score, distances, share_interval
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space, distinct_names, scored_rows, short_names
+from relcore.spaces.space import (
+    LatentSpace,
+    MatrixLike,
+    as_spaces,
+    distinct_names,
+    need_spaces,
+    scored_rows,
+    short_names,
+)
 from relcore.spaces.split import row_keys
 
 SUFFIX = ".universe"
@@ -172,7 +180,8 @@ class Universe(Reported):
             As in `UniverseSpec`.
         """
         spec = UniverseSpec(unit, rows, rounds, random_state)
-        return spec.run([as_space(space, f"space {place}") for place, space in enumerate(spaces, start=1)])
+        need_spaces("spaces", spaces)
+        return spec.run(as_spaces(spaces, [f"space {place}" for place in range(1, len(spaces) + 1)]))
 
     def __repr__(self) -> str:
         return f"Universe({quote(self.names)}, dimension={self.dimension})"

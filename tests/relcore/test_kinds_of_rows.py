@@ -1,11 +1,13 @@
 """Every public function takes rows in every form, with the numbers of an array to the last bit, and refuses
-what is none with one sentence that says how to fix it. A new public function needs a line here.
+what is none with one sentence that says how to fix it. Rows with ids are paired by id or refused, never by
+accident. A new public function needs a line here.
 
-All rows come in by `relcore.base.rows`, so some functions try every form, and every function some.
+Each test calls one function with all forms, so that none is exempt. Functions that take long get some forms
+in the fast tests and all in the slow ones; all rows come in by `relcore.spaces.space.matrix`.
 """
 
 import inspect
-from itertools import product
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,21 +15,23 @@ import pytest
 from scipy import sparse
 
 import relcore
-from relcore import LatentSpace, RelativeProjection
+from relcore import AlignedPair, LatentSpace, RelativeProjection, Split
 from relcore.base.errors import SpaceError
 from relcore.base.rows import MappedRows
 from relcore.migrate.adapters import RidgeAdapter
 from relcore.represent.translation import Affine, LeastSquares
+from relcore.scores.measures import fewer_permutations
 from relcore.stitch.stitching import StitchSpec
 
-N = 40
+N = 60
 D = 4
 IDS = [f"w{row}" for row in range(N)]
+ORDER = np.random.default_rng(1).permutation(N)
+TESTED = 24  # number of rows that the functions with labels hold out
 
 
-def torch_tensor(X):
-    torch = pytest.importorskip("torch")
-    return torch.tensor(X, requires_grad=True)
+def tensor(X, **settings):
+    return pytest.importorskip("torch").tensor(X, **settings)
 
 
 def half_tensor(X):
@@ -35,22 +39,41 @@ def half_tensor(X):
     return torch.tensor(X).to(torch.bfloat16)
 
 
-def sparse_tensor(X):
-    return pytest.importorskip("torch").tensor(X).to_sparse()
+# An index of each kind, in an order that is not the sorted one.
+INDEXES = {
+    "text": pd.Index(IDS),
+    "integers": pd.Index(7 * ORDER + 3),
+    "floats": pd.Index(ORDER / 4),
+    "dates": pd.date_range("2026-01-01", periods=N, freq="h")[ORDER],
+    "categories": pd.CategoricalIndex(np.array(IDS)[ORDER]),
+    "levels": pd.MultiIndex.from_arrays([ORDER % 3, ORDER]),
+}
 
 
-KINDS = {
+def table(kind, order=slice(None)):
+    return lambda X: pd.DataFrame(X, INDEXES[kind], columns=list("abcd")).iloc[order]
+
+
+# Forms that hold the same numbers.
+SAME = {
     "read-only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
     "Fortran order": np.asfortranarray,
+    "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "big-endian": lambda X: X.astype(">f4"),
+    "float64": lambda X: X.astype(np.float64),
+    "float16": lambda X: X.astype(np.float16),
+    "whole numbers": lambda X: X.astype(np.int16),
     "list": lambda X: X.tolist(),
     "list of arrays": list,
     "objects": lambda X: X.astype(object),
+    "texts of numbers": lambda X: X.astype(str),
+    "masked array without masked cells": lambda X: np.ma.masked_equal(X, 99),
     "DataFrame": lambda X: pd.DataFrame(X, columns=list("abcd")),
     "DataFrame of nullable numbers": lambda X: pd.DataFrame(X).convert_dtypes(),
-    "DataFrame with ids": lambda X: pd.DataFrame(X, index=IDS),
-    "tensor": torch_tensor,
+    **{f"DataFrame, index of {kind}": table(kind) for kind in INDEXES},
+    "tensor": lambda X: tensor(X, requires_grad=True),
     "tensor of bfloat16": half_tensor,
-    "sparse tensor": sparse_tensor,
+    "sparse tensor": lambda X: tensor(X).to_sparse(),
     "sparse matrix": sparse.csr_matrix,
     "sparse array": sparse.coo_array,
     "LatentSpace": lambda X: LatentSpace(X, IDS),
@@ -59,21 +82,88 @@ KINDS = {
 }
 
 
+def with_cell(value, dtype=np.float32):
+    def broken(X):
+        X = X.astype(dtype)
+        X[3, 1] = value
+        return X
+
+    return broken
+
+
+def masked(X):
+    return np.ma.masked_array(X, np.eye(*X.shape, dtype=bool))
+
+
+def dates(X):
+    return np.datetime64("2026-01-01") + X.astype(int)
+
+
+# What is no matrix of finite numbers.
+REFUSED = {
+    "None": lambda X: None,
+    "text": lambda X: "word2vec",
+    "a number": lambda X: 3.5,
+    "one row": lambda X: X[0],
+    "three axes": lambda X: np.stack([X, X], axis=2),
+    "no rows": lambda X: X[:0],
+    "no columns": lambda X: X[:, :0],
+    "complex": lambda X: X * 1j,
+    "words": lambda X: np.full(X.shape, "word"),
+    "rows of two lengths": lambda X: [[1.0, 2.0], [1.0]],
+    "a table with a column of words": lambda X: pd.DataFrame({"word": IDS, "x": range(N)}),
+    "a dictionary": lambda X: {"x": X},
+    "a set": lambda X: {1.0, 2.0},
+    "a generator": lambda X: (row for row in X),
+    "missing numbers": lambda X: pd.DataFrame(X).convert_dtypes().mask(np.eye(N, D) > 0),
+    "NaN": with_cell(np.nan),
+    "infinity": with_cell(-np.inf, np.float64),
+    "NaN of float16": with_cell(np.nan, np.float16),
+    "NaN in Fortran order": lambda X: np.asfortranarray(with_cell(np.nan)(X)),
+    "NaN in a DataFrame": lambda X: pd.DataFrame(with_cell(np.nan)(X), IDS),
+    "NaN in a sparse matrix": lambda X: sparse.csr_matrix(with_cell(np.nan)(X)),
+    "NaN in a tensor": lambda X: tensor(with_cell(np.nan)(X)),
+    "NaN in rows in files": lambda X: MappedRows([with_cell(np.nan)(X)]),
+    "objects with None": with_cell(None, object),
+    "objects with a date": with_cell(pd.Timestamp("2026-01-01"), object),
+    "objects with a date of NumPy": with_cell(np.datetime64("2026-01-01"), object),
+    "objects too large": with_cell(10**400, object),
+    "numbers too large": lambda X: X.astype(np.float64) * 1e30,
+    "masked cells": masked,
+    "a list of masked rows": lambda X: list(masked(X)),
+    "dates": dates,
+    "spans of time": lambda X: dates(X) - np.datetime64("2025-01-01"),
+    "a DataFrame of dates": lambda X: pd.DataFrame(dates(X)),
+    "a sparse matrix too large": lambda X: sparse.csr_array((10**6, 10**5)),
+}
+
+
 def fitted(estimator):
     return lambda X, Y: estimator().fit(X, Y).transform(X)
 
 
+def labelled(X, Y):
+    pair = relcore.match(X, Y)
+    return pair, np.array(["red", "blue"] * (N // 2))
+
+
 def stitched(X, Y):
-    ids = relcore.match(X, Y).ids
-    labelled = LatentSpace(np.eye(N, D) + np.arange(N)[:, None], ids, labels=["red", "blue"] * (N // 2))
-    spec = StitchSpec(("absolute",), n_anchors=8, test_ids=tuple(ids[:20]))
-    return relcore.stitch_matrix([labelled, X, Y], spec).matrix("absolute")[0].shape
+    pair, labels = labelled(X, Y)
+    ids = pair.ids
+    head = LatentSpace(np.eye(N, D) + np.arange(N)[:, None], ids, labels=labels)
+    spec = StitchSpec(("absolute",), n_anchors=8, test_ids=tuple(ids[:TESTED]))
+    return relcore.stitch_matrix([head, X, Y], spec).matrix("absolute")[0].shape
 
 
 def shown(X, Y):
     pytest.importorskip("anywidget")
     widget = relcore.show(X, Y, anchors=0, panes=["absolute"])
     return [pane.coordinates for pane in widget.scene.panes]
+
+
+def drawn(X, Y):
+    pair = relcore.match(X, Y)
+    return relcore.panes_of(pair, list(pair.ids[:5])).table().select_dtypes("number").to_numpy()
 
 
 def matched(X, Y):
@@ -89,60 +179,85 @@ def universal(X, Y):  # which rows are held out depends on their ids
     return [one.matrix.shape for one in relcore.Universe.fit([X, Y]).members]
 
 
-# Functions of two spaces (N, D) whose values depend on nothing but their rows.
-CALLS = {
+def inverted(X, Y):
+    anchors = relcore.match(X, Y).ids[:12].tolist()
+    spec = relcore.InversionSpec(method="ridge")
+    return [relcore.invert(X, Y, anchors, spec).scores["inverse, ridge"]]
+
+
+def paired(X, Y):
+    pair = AlignedPair.of(X, Y, Split.held_out(relcore.match(X, Y).ids))
+    return [pair.linear_cka(), pair.neighbours.jaccard(), pair.cosines.mean()]
+
+
+def migrated(X, Y):
+    ids = relcore.match(X, Y).ids
+    spec = relcore.Migration(adapter="in-place", sizes=(), n_pairs=30)
+    return [len(relcore.migrate(X, Y, spec=spec).pairs), len(ids)]
+
+
+def versions(X, Y):
+    return [relcore.drift(X, Y).rho]
+
+
+# Functions of two spaces (N, D) whose values depend on nothing but their rows. Those that pair the rows:
+MEASURES = {
+    name: getattr(relcore, name)
+    for name in (
+        *("angular_cka", "angular_shape", "cycle_knn", "gulp", "jaccard", "kernel_cka", "linear_cka"),
+        *("mean_cosine", "mrr", "mutual_knn", "procrustes_similarity", "pwcca", "rsa"),
+        *("second_order_cosine", "svcca"),
+    )
+}
+QUICK_PAIRS = {
+    **MEASURES,
+    "cknna": lambda X, Y: relcore.cknna(X, Y, k=20),
+    "linear_cka, debiased": lambda X, Y: relcore.linear_cka(X, Y, debiased=True),
+    "AlignedPair": paired,
     "InverseRelativeProjection": fitted(lambda: relcore.InverseRelativeProjection("ridge")),
-    "LatentSpace": lambda X, Y: LatentSpace(X, IDS).vectors @ LatentSpace(Y, IDS).vectors.T,
     "Procrustes": fitted(relcore.Procrustes),
+    "Affine": fitted(Affine),
+    "LeastSquares": fitted(LeastSquares),
+    "RidgeAdapter": fitted(RidgeAdapter),
+    "match": matched,
+    "invert": inverted,
+}
+LONG_PAIRS = {
+    "Universe": universal,
+    "drift": versions,
+    "migrate": migrated,
+    "panes_of": drawn,
+    "show": shown,
+    "stitch_matrix": stitched,
+}
+QUICK = {
+    **QUICK_PAIRS,
+    "LatentSpace": lambda X, Y: LatentSpace(X, IDS).vectors @ LatentSpace(Y, IDS).vectors.T,
     "RelativeProjection": lambda X, Y: RelativeProjection().fit(X, anchors=[0, 1, 2]).transform(Y),
     "RelativeProjection of vectors": lambda X, Y: RelativeProjection().fit(X, anchors=Y).transform(X),
     "RelativeProjection of ids": lambda X, Y: (
         RelativeProjection().fit(X, anchors=relcore.select_anchors(X, 5)).transform(Y)
     ),
-    "Universe": universal,
+    "select_anchors": lambda X, Y: [len(set(relcore.select_anchors(rows, 5))) for rows in (X, Y)],
+}
+LONG = {
+    **LONG_PAIRS,
     "bootstrap_anchors": bootstrapped,
     "check": lambda X, Y: [len(marked) for rows in (X, Y) for marked in relcore.check(rows).marks.values()],
-    "jaccard": relcore.jaccard,
     "link": lambda X, Y: np.array(relcore.link(X, Y, n_anchors=5).result.history[-1].objective),
-    "linear_cka": relcore.linear_cka,
-    "linear_cka, debiased": lambda X, Y: relcore.linear_cka(X, Y, debiased=True),
-    "match": matched,
-    "mrr": relcore.mrr,
-    "select_anchors": lambda X, Y: [int(one.lstrip("w")) for one in relcore.select_anchors(X, 5)],
-    "show": shown,
-    "stitch_matrix": stitched,
-    "Affine": fitted(Affine),
-    "LeastSquares": fitted(LeastSquares),
-    "RidgeAdapter": fitted(RidgeAdapter),
 }
-# Measures are called with arrays in tests/relcore/scores; the others take specs, labelled
-# spaces, charts or files.
-MEASURES = {
-    *[
-        "angular_cka",
-        "angular_shape",
-        "cknna",
-        "cycle_knn",
-        "gulp",
-        "kernel_cka",
-        "mean_cosine",
-        "mutual_knn",
-    ],
-    *["procrustes_similarity", "pwcca", "rsa", "second_order_cosine", "svcca"],
+SOME = ["list", "DataFrame, index of integers", "sparse tensor", "LatentSpace"]
+SOME_REFUSED = ["text", "NaN", "masked cells"]
+# These take charts, specs of spaces, or files.
+OF_NO_ROWS = {
+    *("chart_exportable", "example_spaces", "figure_of", "histogram_exportable", "starting_models"),
+    *("load_space", "load_words", "read_selection"),
 }
-OF_SPECS = {
-    *[
-        "chart_exportable",
-        "drift",
-        "example_spaces",
-        "figure_of",
-        "histogram_exportable",
-        "invert",
-        "migrate",
-    ],
-    *["panes_of", "starting_models"],
-}
-OF_FILES = {"load_space", "load_words", "read_selection"}
+
+
+def test_every_public_name_that_takes_rows_is_called():
+    functions = {name for name in relcore.__all__ if inspect.isfunction(getattr(relcore, name))}
+    assert functions <= OF_NO_ROWS | QUICK.keys() | LONG.keys()
 
 
 @pytest.fixture(scope="module")
@@ -155,71 +270,145 @@ def pair():
     return X, Y.astype(np.float32)
 
 
+@pytest.fixture(autouse=True)
+def _few_permutations_without_warnings():
+    with warnings.catch_warnings():  # of NumPy, where a list of masked rows becomes an array
+        warnings.simplefilter("ignore")
+        with fewer_permutations(3):
+            yield
+
+
 def values(result):
-    if isinstance(result, float):
-        return float(result)
-    return np.asarray(result)
+    return np.asarray([float(result)] if isinstance(result, float) else result)
 
 
-def test_every_public_name_that_takes_rows_is_called():
-    functions = {name for name in relcore.__all__ if inspect.isfunction(getattr(relcore, name))}
-    assert functions <= MEASURES | OF_FILES | OF_SPECS | set(CALLS)
+def need_same_numbers(call, kinds, pair):
+    expected = values(call(*pair))
+    for kind in kinds:
+        found = values(call(*map(SAME[kind], pair)))
+        assert np.array_equal(found, expected, equal_nan=True), kind
 
 
-def combined(kinds, some):
-    """(function, form): every form for a function of each kind, some forms for every function."""
-    every = product(("match", "mrr", "Procrustes", "select_anchors", "RelativeProjection"), kinds)
-    return sorted({*every, *product(CALLS, some)})
+def need_refused(call, kinds, pair, sides=(0, 1)):
+    for kind in kinds:
+        for side in sides:
+            given = [REFUSED[kind](rows) if place == side else rows for place, rows in enumerate(pair)]
+            with pytest.raises(SpaceError, match=r"(?s)expected .*\bgot\b|hold NaN"):
+                pytest.fail(f"{kind}, side {side}: {call(*given)!r:.80}")
 
 
-SOME = ("list", "DataFrame with ids", "sparse tensor", "LatentSpace")
+@pytest.mark.parametrize("name", QUICK)
+def test_rows_in_any_form_give_numbers_of_array(name, pair):
+    need_same_numbers(QUICK[name], SAME, pair)
 
 
-@pytest.mark.parametrize(("name", "kind"), combined(KINDS, SOME))
-def test_rows_in_any_form_give_numbers_of_array(name, kind, pair):
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("kinds", [SOME, pytest.param(SAME, marks=pytest.mark.slow)], ids=["some", "all"])
+def test_rows_in_any_form_give_numbers_of_array_in_long_computations(name, kinds, pair):
+    need_same_numbers(LONG[name], kinds, pair)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_what_is_no_matrix_of_finite_numbers_is_refused_with_the_fix(name, pair):
+    kinds = dict(REFUSED)
+    if name == "RelativeProjection of vectors":
+        need_refused(QUICK[name], ["None"], pair, sides=[0])  # without anchors, rows are drawn
+        kinds.pop("None")
+    need_refused(QUICK[name], kinds, pair)
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize(
+    "kinds", [SOME_REFUSED, pytest.param(REFUSED, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_long_computations_refuse_what_is_no_matrix(name, kinds, pair):
+    need_refused(LONG[name], kinds, pair)
+
+
+# Rows with ids.
+
+
+def need_joined(call, kinds, pair):
     X, Y = pair
-    given = [KINDS[kind](rows) for rows in pair]
-    assert np.array_equal(values(CALLS[name](*given)), values(CALLS[name](X, Y)), equal_nan=True)
+    expected = values(call(X, Y))
+    order = ORDER[::-1]
+    for kind in kinds:
+        found = values(call(table(kind)(X), table(kind, order)(Y)))
+        assert np.array_equal(found, expected, equal_nan=True), kind
+    found = values(call(LatentSpace(X, IDS), LatentSpace(Y[order], np.array(IDS)[order])))
+    assert np.array_equal(found, expected, equal_nan=True)
 
 
-NO_ROWS = {
-    "None": None,
-    "text": "word2vec",
-    "one row": np.ones(D),
-    "three axes": np.ones((N, D, 2)),
-    "no rows": np.ones((0, D)),
-    "no columns": np.ones((N, 0)),
-    "complex": np.ones((N, D)) * 1j,
-    "words": np.full((N, D), "word"),
-    "rows of two lengths": [[1.0, 2.0], [1.0]],
-    "a table with a column of words": pd.DataFrame({"word": IDS, "x": range(N)}),
-    "a dictionary": {"x": np.ones(N)},
-    "missing numbers": pd.DataFrame(np.ones((N, D))).convert_dtypes().mask(np.eye(N, D) > 0),
-    "a sparse matrix too large": sparse.csr_array((10**6, 10**5)),
+@pytest.mark.parametrize("name", QUICK_PAIRS)
+def test_rows_with_the_same_ids_in_another_order_are_joined_by_id(name, pair):
+    need_joined(QUICK_PAIRS[name], INDEXES, pair)
+
+
+@pytest.mark.parametrize("name", LONG_PAIRS)
+@pytest.mark.parametrize(
+    "kinds", [["integers"], pytest.param(INDEXES, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_long_computations_join_rows_by_id(name, kinds, pair):
+    need_joined(LONG_PAIRS[name], kinds, pair)
+
+
+def numbered(X, index):
+    return pd.DataFrame(X).set_axis(pd.Index(index))
+
+
+NOT_PAIRED = {
+    "default index and another order": lambda X, Y: (pd.DataFrame(X), pd.DataFrame(Y).iloc[ORDER]),
+    "default index and other numbers": lambda X, Y: (pd.DataFrame(X), numbered(Y, np.arange(N) + 1)),
+    "default index and its categories": lambda X, Y: (
+        pd.DataFrame(X),
+        pd.DataFrame(Y).set_axis(pd.CategoricalIndex(np.arange(N))).iloc[ORDER],
+    ),
+    "later rows of one table": lambda X, Y: (pd.DataFrame(X)[:-1], pd.DataFrame(Y)[1:]),
+    "space without ids and another order": lambda X, Y: (
+        relcore.LatentSpace(X, list(map(str, range(N)))),
+        pd.DataFrame(Y).iloc[ORDER],
+    ),
+    "repeated ids in another order": lambda X, Y: (
+        numbered(X, np.arange(N) // 2 + 5),
+        numbered(Y, np.arange(N)[::-1] // 2 + 5),
+    ),
+    "no id in common": lambda X, Y: (table("dates")(X), table("levels")(Y)),
 }
 
 
-@pytest.mark.parametrize(("name", "kind"), combined(NO_ROWS, ("text", "no rows", "missing numbers")))
-@pytest.mark.parametrize("side", [0, 1])
-def test_what_is_no_matrix_is_refused_with_the_fix(name, kind, side, pair):
-    given = [NO_ROWS[kind] if place == side else rows for place, rows in enumerate(pair)]
-    if side == 1 and (name == "select_anchors" or (name, kind) == ("RelativeProjection of vectors", "None")):
-        return  # takes one space; draws anchors
-    with pytest.raises(SpaceError, match=r"(?s)expected .*\bgot\b"):
-        CALLS[name](*given)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in NOT_PAIRED if kind != "space without ids and another order"]
+)
+@pytest.mark.parametrize("name", QUICK_PAIRS)
+def test_rows_that_no_id_pairs_are_refused(name, kind, pair):
+    for given in (NOT_PAIRED[kind](*pair), NOT_PAIRED[kind](*pair)[::-1]):
+        with pytest.raises(SpaceError, match=r"(?s)expected|share no ids"):
+            pytest.fail(f"{QUICK_PAIRS[name](*given)!r:.80}")
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["jaccard", "linear_cka", "mrr", "Procrustes", "InverseRelativeProjection", "Affine", "RidgeAdapter"],
-)
-@pytest.mark.parametrize(
-    "form", [lambda X, ids: LatentSpace(X, ids), lambda X, ids: pd.DataFrame(X, index=ids)]
-)
-def test_rows_of_other_ids_are_not_paired_in_silence(name, form, pair):
+@pytest.mark.parametrize("name", LONG_PAIRS)
+def test_long_computations_refuse_rows_that_no_id_pairs(name, pair):
+    with pytest.raises(SpaceError, match="the same numbers in another order"):
+        LONG_PAIRS[name](*NOT_PAIRED["default index and another order"](*pair))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_rows_of_equal_ids_are_paired_even_if_these_repeat(name, pair):
     X, Y = pair
-    with pytest.raises(SpaceError, match=r"the same ids in the same order .* match\(\)"):
-        CALLS[name](form(X, IDS), form(Y, IDS[::-1]))
+    repeated = [numbered(rows, np.arange(N) // 2) for rows in (X, Y)]
+    assert float(MEASURES[name](*repeated)) == float(MEASURES[name](X, Y))
+
+
+@pytest.mark.parametrize("name", ["linear_cka", "match", "Procrustes"])
+def test_some_other_ids_are_not_paired_in_silence(name, pair):
+    X, Y = pair
+    call = QUICK_PAIRS[name]
+    others = [*IDS[:-1], "other"]
+    if name == "match":
+        assert relcore.match(LatentSpace(X, IDS), LatentSpace(Y, others)).ids.tolist() == IDS[:-1]
+        return
+    with pytest.raises(SpaceError, match=r"the same ids on both sides, .* match\(\)"):
+        call(LatentSpace(X, IDS), LatentSpace(Y, others))
 
 
 def test_arrays_are_paired_by_row_and_take_ids_of_other_side(pair):
@@ -229,5 +418,16 @@ def test_arrays_are_paired_by_row_and_take_ids_of_other_side(pair):
     assert relcore.match(X, Y).ids.tolist() == list(map(str, range(N)))
     by_id = relcore.match(pd.DataFrame(X, index=IDS), pd.DataFrame(Y[::-1], index=IDS[::-1]))
     assert np.array_equal(by_id.target.vectors, Y)
-    with pytest.raises(SpaceError, match=r"paired by row, expected 39 rows, got 40; make both a LatentSpace"):
-        relcore.match(X, Y[:39])
+    with pytest.raises(SpaceError, match=r"paired by row, expected 59 rows, got 60; make both a LatentSpace"):
+        relcore.match(X, Y[: N - 1])
+
+
+def test_index_becomes_text_that_depends_only_on_the_value(pair):
+    X, _ = pair
+    index = pd.Index([1.0, 2.5, *range(10, N + 8)])
+    assert relcore.match(numbered(X, index), X).ids[:3].tolist() == ["1", "2.5", "10"]
+    assert relcore.match(table("levels")(X), X).ids[0] == str((str(ORDER[0] % 3), str(ORDER[0])))
+    with pytest.raises(SpaceError, match="expected ids as strings, got None"):
+        relcore.match(numbered(X, [None, *range(1, N)]), X)
+    with pytest.raises(SpaceError, match=r"each value occurs once, got '0', .*reset_index"):
+        relcore.select_anchors(numbered(X, np.arange(N) // 2), 3)

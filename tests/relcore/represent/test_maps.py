@@ -131,7 +131,7 @@ LINE = np.outer(np.linspace(-1, 2, 8), np.ones(D))  # of an odd number one would
             np.eye(5),
             "anchor 4 lies at the mean of the source space",
         ),
-        ({"delta": np.nan}, None, None, "delta: expected a distance 0 … 1, got nan"),
+        ({"delta": np.nan}, None, None, "delta: expected a number from 0 to 1, got nan"),
         ({"delta": 1}, None, None, "delta: expected a distance at which two or more anchors stay"),
     ],
 )
@@ -200,5 +200,5 @@ def test_affine_is_scikit_learns_linear_regression(source, noisy):
 
 @pytest.mark.parametrize("mapping", MAPS, ids=NAMES)
 def test_unpaired_rows_are_refused(mapping):
-    with pytest.raises(SpaceError, match="same number of paired rows, 1 or more, got 3 and 2"):
+    with pytest.raises(SpaceError, match="expected row-aligned spaces, got 3 and 2 rows"):
         mapping.fit(np.ones((3, 4)), np.ones((2, 4)))

@@ -57,5 +57,5 @@ def test_a_share_must_be_one(share):
 def test_overlapping_parts_are_an_error():
     with pytest.raises(SpaceError, match="expected each row in one part, got 1 in two, first 'row 1'"):
         Split(IDS, np.array([0, 1]), np.array([1, 2]), np.array([3]))
-    with pytest.raises(SpaceError, match="expected each row in one part"):
+    with pytest.raises(SpaceError, match="anchors: expected each row once, got row 4 more than once"):
         Split.held_out(IDS, np.array([4, 4]))

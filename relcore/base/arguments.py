@@ -1,0 +1,125 @@
+"""The checks of numbers, row numbers and lists that a user passes to a public function. Rows are checked by
+`relcore.spaces.space.matrix`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from relcore.base.errors import SpaceError, quote
+
+
+def need_number(
+    name: str,
+    value: Any,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    whole: bool = False,
+) -> None:
+    """Raise a SpaceError that names the argument, unless the value is a finite number within these bounds.
+    `low` and `high` are allowed values, `above` is not. True and False are no numbers.
+    """
+    kinds = (int, np.integer)
+    noun = "a whole number"
+    if not whole:
+        kinds = (int, float, np.integer, np.floating)
+        noun = "a number"
+    fits = (
+        isinstance(value, kinds)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and (low is None or value >= low)
+        and (high is None or value <= high)
+        and (above is None or value > above)
+    )
+    if fits:
+        return
+    bounds = ""
+    if above is not None:
+        bounds = f" above {above}"
+        if high is not None:
+            bounds += f" and at most {high}"
+    elif high is not None:
+        bounds = f" from {low} to {high}"
+    elif low is not None:
+        bounds = f" of {low} or more"
+    raise SpaceError(f"{name}: expected {noun}{bounds}, got {value!r:.40}")
+
+
+def need_whole(name: str, value: Any, low: int = 1, high: int | None = None) -> None:
+    """Raise a SpaceError that names the argument, unless the value is a whole number from `low` to `high`."""
+    need_number(name, value, low=low, high=high, whole=True)
+
+
+def random_generator(random_state: Any) -> np.random.Generator:
+    """The generator of a seed. Raises a SpaceError for a value that is no seed, such as −1."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise SpaceError(
+            f"random_state: expected a whole number of 0 or more, got {random_state!r:.40}"
+        ) from None
+
+
+def row_numbers(name: str, rows: Any, n: int, remedy: str = "") -> np.ndarray:
+    """Row numbers (m,) as int64.
+
+    Raises
+    ------
+    SpaceError
+        The rows are no whole numbers, such as a mask or 1.5; a number is outside 0 … n − 1, or repeated.
+    """
+    given = np.asarray(rows)
+    if not given.size and given.ndim == 1:
+        return np.empty(0, dtype=np.int64)
+    more = remedy and f"; {remedy}"
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        got = f"{rows!r:.60}"
+        if given.dtype.kind == "b":
+            got = "a mask"
+            more = "; numpy.flatnonzero turns a mask into row numbers"
+        raise SpaceError(f"{name}: expected row numbers 0 … {n - 1}, got {got}{more}")
+    outside = given[(given < 0) | (given >= n)]
+    if len(outside):
+        raise SpaceError(f"{name}: expected row numbers 0 … {n - 1}, got {outside[0]}{more}")
+    times = np.bincount(given)
+    if times.max() > 1:
+        raise SpaceError(f"{name}: expected each row once, got row {times.argmax()} more than once{more}")
+    return given.astype(np.int64, copy=False)
+
+
+def need_ids(name: str, ids: Any) -> list[str]:
+    """The ids as a list. Raises a SpaceError unless they are a list of texts: not a number, a single text or
+    None."""
+    if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
+        raise SpaceError(f"{name}: expected a list of ids, got {ids!r:.40}")
+    ids = list(ids)
+    others = [one for one in ids if not isinstance(one, str)]
+    if others:
+        raise SpaceError(
+            f"{name}: expected ids as strings, got {quote(others[:1])} of type {type(others[0]).__name__};"
+            " ids of rows without ids are their numbers as text, such as '0'"
+        )
+    return ids
+
+
+def need_kind(name: str, value: Any, kind: type) -> None:
+    """Raise a SpaceError that names the argument, unless the value is an instance of this class."""
+    if not isinstance(value, kind):
+        raise SpaceError(f"{name}: expected a {kind.__name__}, got {value!r:.40}")
+
+
+def need_sequence(name: str, values: Any, what: str, n: int | None = None) -> None:
+    """Raise a SpaceError that names the argument, unless the values are a list (of n items, if n is given).
+    `what` describes the items."""
+    listed = (
+        hasattr(values, "__len__") and hasattr(values, "__iter__") and not isinstance(values, str | bytes)
+    )
+    if not listed or isinstance(values, dict | set):
+        raise SpaceError(f"{name}: expected a list of {what}, got {values!r:.40}")
+    if n is not None and len(values) != n:
+        raise SpaceError(f"{name}: expected {n:,} {what}, one per row, got {len(values):,}")

@@ -1,0 +1,124 @@
+"""Convert what public functions accept as rows to a NumPy matrix, and check its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.base.rows import out_of_range
+
+_TIMES = {np.datetime64, np.timedelta64}  # NumPy would take them for numbers
+_MOST_DENSE = 8 << 30  # number of bytes of a sparse matrix when dense
+
+
+def plain_array(X: Any, name: str) -> np.ndarray:
+    """An array, DataFrame, tensor, sparse matrix or list of rows as a NumPy array with two axes.
+
+    Raises
+    ------
+    SpaceError
+        X is no matrix, has masked values, or is a sparse matrix that is too large in dense form.
+    """
+    _need_no_mask(X, name)
+    if hasattr(X, "detach"):
+        X = _of_tensor(X, name)
+    if hasattr(X, "tocsr"):
+        if (needed := 8 * X.shape[0] * X.shape[-1]) > _MOST_DENSE:
+            raise SpaceError(
+                f"{name}: expected a sparse matrix of at most {_MOST_DENSE >> 30} GB when dense, got"
+                f" {needed >> 30:,} GB; lower its width, for instance with sklearn's TruncatedSVD"
+            )
+        X = X.toarray()
+    try:
+        given = np.asarray(X)
+    except (TypeError, ValueError) as error:  # the lists of numbers have different lengths
+        raise SpaceError(
+            f"{name}: expected a matrix (n, d), got {error!s:.120}; make the rows equally long"
+        ) from error
+    if given.ndim != 2:
+        if given.ndim:
+            got = f"shape {given.shape}"
+        else:
+            got = f"{X!r:.40}"
+        raise SpaceError(
+            f"{name}: expected a matrix (n, d), an array, DataFrame, tensor, sparse matrix, list of rows or"
+            f" LatentSpace, got {got}. Reshape your data: rows.reshape(1, -1) makes a single row a matrix"
+        )
+    if 0 in given.shape:
+        what = "sample(s)"
+        if given.shape[1] == 0:
+            what = "feature(s)"
+        raise SpaceError(
+            f"{name}: expected a matrix (n, d) with rows and columns, got 0 {what} (shape={given.shape})"
+            " while a minimum of 1 is required."
+        )
+    return given
+
+
+def _need_no_mask(X: Any, name: str) -> None:
+    rows = [X]
+    if isinstance(X, Sequence) and not isinstance(X, str | bytes):
+        rows = X
+    masked = (np.ma.is_masked(row) for row in rows if isinstance(row, np.ma.MaskedArray))
+    if any(masked):
+        raise SpaceError(
+            f"{name}: expected a number in each cell, got masked cells; fill them with .filled(value), or"
+            " leave these rows out"
+        )
+
+
+def _of_tensor(X: Any, name: str) -> np.ndarray:
+    """A tensor of torch as an array. It may be on a GPU, sparse, or of a type that NumPy lacks."""
+    try:
+        X = X.detach().cpu().to_dense()
+        return (X.float() if "float8" in str(X.dtype) or "bfloat16" in str(X.dtype) else X).numpy()
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        raise SpaceError(
+            f"{name}: expected a tensor whose numbers can be read, got {error!s:.120}; give X.numpy()"
+        ) from error
+
+
+def checked_numbers(given: np.ndarray, name: str, dtype: type | None, finite: bool) -> np.ndarray:
+    """The array as real numbers of this type; without a type, real numbers keep theirs, and others become
+    float64. Without `finite`, NaN and infinity are allowed.
+
+    Raises
+    ------
+    SpaceError
+        Complex numbers, dates, texts, or other items that are no numbers; NaN or infinity; numbers that are
+        too large or too small.
+    """
+    if given.dtype.kind == "c":
+        raise SpaceError(
+            f"{name}: expected real numbers, got {given.dtype}. Complex data not supported; give the"
+            " .real part"
+        )
+    if given.dtype.kind in "mM":
+        raise SpaceError(
+            f"{name}: expected a matrix of numbers, got dates or times ({given.dtype}); leave these columns"
+            " out, or make them the index"
+        )
+    if given.dtype.kind not in "fiu":
+        given = _as_float64(given, name)
+    reason = out_of_range(given, finite)
+    if reason:
+        raise SpaceError(f"{name}: {reason}")
+    return np.asarray(given, dtype=dtype)
+
+
+def _as_float64(given: np.ndarray, name: str) -> np.ndarray:
+    if given.dtype.kind == "O" and not _TIMES.isdisjoint(map(type, given.ravel())):
+        raise SpaceError(
+            f"{name}: expected a matrix of numbers, got dates or times; leave these columns out, or make them"
+            " the index"
+        )
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SpaceError(
+            f"{name}: expected a matrix of numbers, got {given.dtype}: {error}; leave other columns out,"
+            " or make them the index"
+        ) from error
