@@ -741,7 +741,8 @@ def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
     """Pair the rows of two spaces by id, in the source's order. Rows that are zero in one of the spaces are
     left out and counted. With `others`, only rows that are also in all of these spaces remain.
 
-    Arrays and tables without ids are paired by row order (see `as_pair`).
+    The ids of a DataFrame are its index, of any type (see `table_ids`). Arrays, and tables with the default
+    index, have no ids and are paired by row order (see `as_pair`).
 
     Raises
     ------
