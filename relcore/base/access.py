@@ -100,6 +100,8 @@ def expand_home(path: str | Path) -> Path:
     SpaceError
         The path names the home folder of an unknown user, contains a zero byte, or is too long.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise SpaceError(f"expected the path of a file or folder, got {path!r:.80}; write it as a text")
     try:
         place = Path(path).expanduser()
         if "\0" in str(place):

@@ -74,6 +74,8 @@ def row_numbers(name: str, rows: Any, n: int, remedy: str = "") -> np.ndarray:
         The rows are no whole numbers, such as a mask or 1.5; a number is outside 0 … n − 1, or repeated.
     """
     given = np.asarray(rows)
+    if np.ma.is_masked(rows):
+        raise SpaceError(f"{name}: expected row numbers 0 … {n - 1}, got masked cells; leave these out")
     if not given.size and given.ndim == 1:
         return np.empty(0, dtype=np.int64)
     more = remedy and f"; {remedy}"
@@ -107,6 +109,25 @@ def need_ids(name: str, ids: Any) -> list[str]:
     return ids
 
 
+def numbers(name: str, values: Any) -> np.ndarray:
+    """Values (m,) as float64; masked values become NaN. Raises a SpaceError for texts, dates, and what is no
+    list."""
+    given = np.ma.asarray(values)
+    need_sequence(name, given.data if isinstance(values, np.ma.MaskedArray) else values, "numbers")
+    try:
+        if given.dtype.kind in "mMc" or given.ndim != 1:
+            raise TypeError(f"{given.dtype} of shape {given.shape}")
+        return given.astype(np.float64).filled(np.nan)
+    except (TypeError, ValueError) as error:
+        raise SpaceError(f"{name}: expected a list of numbers, got {error!s:.80}") from None
+
+
+def need_iterable(name: str, values: Any, what: str) -> None:
+    """Raise a SpaceError that names the argument, unless it is a list or another iterable of items."""
+    if not hasattr(values, "__iter__") or isinstance(values, np.ma.MaskedArray):
+        raise SpaceError(f"{name}: expected a list of {what}, got {values!r:.40}")
+
+
 def need_kind(name: str, value: Any, kind: type) -> None:
     """Raise a SpaceError that names the argument, unless the value is an instance of this class."""
     if not isinstance(value, kind):
@@ -121,5 +142,7 @@ def need_sequence(name: str, values: Any, what: str, n: int | None = None) -> No
     )
     if not listed or isinstance(values, dict | set):
         raise SpaceError(f"{name}: expected a list of {what}, got {values!r:.40}")
+    if np.ma.is_masked(values):
+        raise SpaceError(f"{name}: expected a list of {what}, got masked cells; leave these out")
     if n is not None and len(values) != n:
         raise SpaceError(f"{name}: expected {n:,} {what}, one per row, got {len(values):,}")

@@ -52,9 +52,18 @@ def did_you_mean(text: str, known: Iterable[str]) -> str:
     return ""
 
 
+def is_among(value: Any, allowed: Iterable[Any]) -> bool:
+    """Whether a value is one of the allowed ones. Lists and arrays, which cannot be looked up, are not."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return value in allowed
+
+
 def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:
     """Raise a SpaceError that names the setting, unless the value is allowed."""
-    if value not in allowed:
+    if not is_among(value, allowed):
         names = list(map(str, allowed))
         near = did_you_mean(str(value), names)
         raise SpaceError(f"{setting}: expected one of {', '.join(names)}, got {value!r:.80}{near}")

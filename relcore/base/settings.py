@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
-from relcore.base.errors import SpaceError, did_you_mean
+from relcore.base.errors import SpaceError, did_you_mean, is_among
 
 UNSET: Any = ...
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # 18 digits fit into 64 bits
@@ -135,7 +135,7 @@ class Setting:
                     expected += "names"
         elif self.choices:
             allowed = tuple(self.choices)
-            if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
+            if not is_among(value, allowed) or isinstance(value, bool) != isinstance(allowed[0], bool):
                 near = did_you_mean(str(value), map(str, allowed))
                 expected = f"one of {', '.join(map(str, allowed))}"
         elif self.number:

@@ -18,7 +18,7 @@ import numpy as np
 
 from relcore.base import access, records
 from relcore.base.environment import torch_name
-from relcore.base.errors import OF_KIND, SpaceError, extra, need_one_of, quote
+from relcore.base.errors import OF_KIND, SpaceError, extra, is_among, need_one_of, quote
 from relcore.base.names import ENCODERS
 from relcore.base.rows import MappedRows, Origin
 from relcore.encoders import sentences
@@ -834,8 +834,12 @@ class SpaceSpec:
     options: DatasetOptions = DatasetOptions()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "options", DatasetOptions(self.options))
-        if self.source not in _OPTIONS:
+        try:
+            options = DatasetOptions(self.options)
+        except (TypeError, ValueError):
+            raise SpaceError(f"options: expected names with values, got {self.options!r:.80}") from None
+        object.__setattr__(self, "options", options)
+        if not is_among(self.source, _OPTIONS):
             raise SpaceError(f"source: expected one of {quote(_OPTIONS)}, got {self.source!r:.80}")
         if not isinstance(self.name, str) or not self.name:
             raise SpaceError(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import data_folder
+from relcore.base.access import data_folder, expand_home
 from relcore.base.arguments import need_ids, need_kind
 from relcore.base.errors import SpaceError, extra, need_one_of, need_strings
 from relcore.base.names import FIGURES, named_in_errors
@@ -375,7 +375,8 @@ def recipe_with_paths(
     `figure_of`."""
     beside = []
     if not isinstance(recipe, Mapping):
-        beside = [Path(recipe).parent]
+        recipe = expand_home(recipe)
+        beside = [recipe.parent]
         recipe = read_recipe(recipe)
     remedy = "give the file's folder (--data FOLDER on the command line) or its path (--file NAME=PATH)"
     places = [*map(Path, folders), *filter(None, [data_folder()])]

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from relcore.base.access import expand_home, readable_path
+from relcore.base.arguments import need_whole
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.settings import setting
 from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Trained, TrainedEncoder, answers
@@ -139,6 +140,8 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
     >>> space.labels[space.rows(["king", "london"])].tolist()
     ['family', 'city']
     """
+    if limit is not None:
+        need_whole("limit", limit)
     name = str(name_or_path)
     if name in BUNDLED:
         return read_bundled(BUNDLED[name], name, limit)

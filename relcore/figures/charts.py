@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_kind, need_sequence, numbers
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, in_cell
 from relcore.figures.style import Theme, cell_color
@@ -61,12 +62,13 @@ class Line:
             values = getattr(self, part)
             if values is None or (part == "labels" and not len(values)):
                 continue
+            if part != "labels":
+                values = numbers(f"line {self.name!r}, {part}", values)
+                object.__setattr__(self, part, values)
             if len(values) != len(self.x):
                 raise SpaceError(
                     f"line {self.name!r}: expected {len(self.x)} {part}, one for each x, got {len(values)}"
                 )
-            if part != "labels":
-                object.__setattr__(self, part, np.asarray(values, dtype=float))
 
     def __len__(self) -> int:
         return len(self.x)
@@ -127,7 +129,10 @@ class Lines:
 
     def __post_init__(self) -> None:
         for name in ("lines", "baselines", "marks"):
+            need_sequence(name, getattr(self, name), name)
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        for line in self.lines:
+            need_kind("lines", line, Line)
         if not any(map(len, self.lines)):
             raise SpaceError("chart: expected a line of one point or more, got none")
         if self.log_x and min(line.x.min() for line in self.lines if len(line)) <= 0:
@@ -431,12 +436,15 @@ class Matrices:
     figure: ClassVar[str] = "matrices_figure"
 
     def __post_init__(self) -> None:
-        low, high = self.scale
-        if not np.isfinite(self.scale).all() or low == high or (self.log and min(self.scale) <= 0):
+        scale = numbers("scale", self.scale)
+        if len(scale) != 2:
+            raise SpaceError(f"scale: expected two values, got {len(scale)}")
+        low, high = scale
+        if not np.isfinite(scale).all() or low == high or (self.log and min(self.scale) <= 0):
             kind = "different"
             if self.log:
                 kind = "positive and different"
-            raise ValueError(f"scale: expected two {kind} values, got {self.scale!r}")
+            raise SpaceError(f"scale: expected two {kind} values, got {self.scale!r}")
 
     def shares(self, values: np.ndarray) -> np.ndarray:
         """The positions of values on the colour scale, 0 (palest) to 1 (deepest). NaN stays NaN."""
@@ -571,12 +579,13 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """A table of histograms with common bins. Columns: name, left, right, count, percent.
 
     The rule of Freedman and Diaconis gives the number of bins, which is limited to 20 … 80. Raises a
-    ValueError if there is no array, and for empty arrays, NaN and infinity.
+    SpaceError if there is no array, and for empty arrays, NaN, infinity and masked values.
     """
-    arrays = {str(name): np.asarray(v, dtype=np.float64).ravel() for name, v in values_by_name.items()}
+    need_kind("histogram", values_by_name, Mapping)
+    arrays = {str(name): numbers(f"histogram, {name}", v) for name, v in values_by_name.items()}
     bad = [name for name, values in arrays.items() if not len(values) or not np.isfinite(values).all()]
     if bad or not arrays:
-        raise ValueError(
+        raise SpaceError(
             f"histogram: expected arrays of finite values, got empty or infinite ones: {bad!r:.80}"
         )
     pooled = np.concatenate(list(arrays.values()))

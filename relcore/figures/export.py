@@ -368,6 +368,8 @@ def chart_exportable(
     >>> figure.bytes("pdf")[:4]
     b'%PDF'
     """
+    if not hasattr(chart, "figure"):
+        raise SpaceError(f"chart: expected a chart, such as Lines or Matrices, got {chart!r:.40}")
     table = table or (lambda: encodable(chart).table())
     return Exportable(name, *drawing_functions(chart.figure, chart), table, recipe, latex)
 

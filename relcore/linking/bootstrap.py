@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from relcore.base.arguments import need_ids, need_number, need_sequence, need_whole
+from relcore.base.arguments import need_ids, need_kind, need_number, need_sequence, need_whole
 from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, extra, need_one_of, quote
 from relcore.base.names import BOOTSTRAPS
@@ -648,6 +648,8 @@ def bootstrap_anchors(
     need_whole("random_state", random_state, 0)
     if anchors is not None:
         anchors = need_ids("anchors", anchors)
+    if truth is not None:
+        need_kind("truth", truth, Mapping)
     source = as_space(source, "source")
     target = as_space(target, "target")
     for space in (source, target):

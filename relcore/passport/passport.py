@@ -450,6 +450,7 @@ class Passport:
     def of(cls, space: LatentSpace, card: PassportCard | None = None) -> Passport:
         """A passport of all rows of a space. Raises a SpaceError for too few or too many rows, and for
         zero vectors."""
+        space = as_space(space)
         if (zero := np.flatnonzero(space.norms == 0)).size:
             raise SpaceError(
                 f"a passport: expected anchors that the model knows, got zero vectors of"

@@ -594,9 +594,12 @@ def _ids_at(X: Any, rows: np.ndarray) -> np.ndarray | None:
 
 def checked_row(row: Any, width: int, name: str) -> np.ndarray:
     """A row (d,) of finite numbers. Raises a SpaceError for another width, and for what is no row."""
+    masked = np.ma.is_masked(row)
     try:
         row = np.asarray(row)
-        fits = row.shape == (width,) and bool(np.isfinite(row).all())
+        fits = (
+            not masked and row.dtype.kind in "fiu" and row.shape == (width,) and bool(np.isfinite(row).all())
+        )
     except (TypeError, ValueError):
         fits = False
     if not fits:

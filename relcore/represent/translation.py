@@ -57,6 +57,8 @@ class _Translation(Estimator):
         given = X
         X = self._check_width(X, by_block=True)
         mean = None
+        if not isinstance(less, int | float):
+            less = checked_row(less, self._n_features_out, "less")
         if self._centred:
             mean = self.source_mean_
         rows = Engine().map_rows(X, self.matrix_, mean=mean, shift=self.target_mean_ - less)

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from relcore.base.arguments import need_sequence
+from relcore.base.arguments import need_iterable, need_sequence
 from relcore.base.errors import NoCommonId, SpaceError, quote
 from relcore.base.rows import (
     BLOCK_ROWS,
@@ -77,6 +77,7 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
         The number of items is wrong. An item is bytes, a fraction or missing; str() would turn it into a text
         such as "b'a'" or "nan".
     """
+    need_sequence(name, items, what)
     if len(items) != expected:
         raise SpaceError(f"{name}: expected {expected} {what}, one per row, got {len(items)}")
     types = set(map(type, items))
@@ -173,6 +174,7 @@ def checked_counts(counts: Sequence[Any], name: str) -> np.ndarray:
     SpaceError
         A value is not a whole number from 0 to 2⁶³ − 1. The message tells its row, counted from 1.
     """
+    need_sequence(name, counts, "counts")
     if isinstance(counts, np.ndarray) and counts.ndim != 1:
         raise SpaceError(
             f"{name}: expected a list of counts (n,), got shape {counts.shape}; save one count per row"
@@ -359,6 +361,8 @@ class LatentSpace:
         self.labels: np.ndarray | None = (
             None if labels is None else checked_strings(labels, n, name, "labels")
         )
+        if payload is not None:
+            need_iterable(name, payload, "items as payload")
         self.payload: tuple[Any, ...] | None = None if payload is None else tuple(payload)
         self.counts: np.ndarray | None = None if counts is None else checked_counts(counts, name)
         for what, column in (("payload", self.payload), ("counts", self.counts)):
@@ -455,6 +459,7 @@ class LatentSpace:
         SpaceError
             The space lacks some of the ids. The message names the first three.
         """
+        need_iterable("ids", ids, "ids")
         ids = pd.Index(list(ids), dtype=object)
         if self._row_numbers is None:
             rows = self.index.get_indexer(ids)

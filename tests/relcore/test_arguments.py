@@ -93,6 +93,35 @@ WRONG = {
     "prunings of a fraction": inverse(omega=1.5),
     "an inverse seed of −1": inverse(random_state=-1),
     "prunings of a method": lambda: MethodSettings(omega=10**9),
+    "masked row numbers": lambda: relcore.jaccard(X, Y, queries=np.ma.masked_equal([1, 2], 2)),
+    "a masked mean": project(anchors=[0, 1], mean=np.ma.masked_less(X[0], 0)),
+    "a strategy that is a list": lambda: relcore.select_anchors(X, 3, ["random"]),
+    "a method that is an array": inverse(method=np.arange(3)),
+    "a row to subtract": lambda: relcore.Procrustes().fit(X, Y).transform(X, less="x"),
+    # spaces and files
+    "no ids of a space": lambda: relcore.LatentSpace(X, 5),
+    "labels that are a text": lambda: relcore.LatentSpace(X, IDS, labels="x" * N),
+    "masked counts": lambda: relcore.LatentSpace(X, IDS, counts=np.ma.masked_less(np.arange(N), 3)),
+    "a payload of a number": lambda: relcore.LatentSpace(X, IDS, payload=5),
+    "rows of a number": lambda: relcore.LatentSpace(X, IDS).rows(5),
+    "a file of a number": lambda: relcore.load_space(5),
+    "words of None": lambda: relcore.load_words(None),
+    "half a word": lambda: relcore.load_words("word2vec-novels", limit=[1]),
+    "a selection of None": lambda: relcore.read_selection(None),
+    "a figure of a number": lambda: relcore.figure_of(5),
+    "a passport of a number": lambda: relcore.Passport.of(5),
+    "a source of a list": lambda: relcore.SpaceSpec([], "a"),
+    "options of a number": lambda: relcore.SpaceSpec("file", "a", options=5),
+    # charts
+    "a line of texts": lambda: relcore.Line("a", [1, 2], ["x", "y"]),
+    "a line of dates": lambda: relcore.Line("a", np.array(["2026-01-01"], "M8[D]"), [1]),
+    "lines of numbers": lambda: relcore.Lines([1], "x", "y"),
+    "a scale of one": lambda: relcore.Matrices((), [1], "score", "alt"),
+    "a histogram of texts": lambda: relcore.histogram_exportable({"a": ["x"]}, "x"),
+    "a histogram of masked cells": lambda: relcore.histogram_exportable(
+        {"a": np.ma.masked_less(X[0], 0)}, "x"
+    ),
+    "no chart": lambda: relcore.chart_exportable(None),
     # studies of two spaces
     "inversion anchors of a number": lambda: relcore.invert(X, Y, 5),
     "inversion anchors of row numbers": lambda: relcore.invert(X, Y, [0, 1, 2]),
@@ -179,3 +208,9 @@ def test_row_numbers_keep_their_order():
 @pytest.mark.parametrize("n", [1, 2, 3, 9])
 def test_few_rows_lie_in_no_dense_cluster(n):
     assert dense_clusters(X[:n]).tolist() == [-1] * n
+
+
+def test_masked_points_of_a_line_are_gaps():
+    line = relcore.Line("a", [1, 2], np.ma.masked_equal([3.0, 4.0], 4))
+    assert line.y[0] == 3
+    assert np.isnan(line.y[1])
