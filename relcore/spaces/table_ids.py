@@ -70,7 +70,7 @@ def need_no_other_numbers(default: int, other: pd.Index, name: str) -> None:
         return
     same = set(ids.tolist()) == set(numbers)
     if not same and not pd.api.types.is_numeric_dtype(_values(other)):
-        return  # texts or dates, which row numbers say nothing about
+        return  # texts or dates cannot be confused with row numbers
     what = "other numbers"
     if same:
         what = "the same numbers in another order"
