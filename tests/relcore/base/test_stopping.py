@@ -14,7 +14,8 @@ for _ in range(1000):  # Python calls the handler between instructions
 whole = True
 """
 COMMAND = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts behind ignores it
 from relcore.base import stopping
 stopping.listen(stopping.stop)
 try:
