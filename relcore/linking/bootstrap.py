@@ -640,12 +640,11 @@ def bootstrap_anchors(
     ('linked', 1.0)
     """
     need_one_of("method", method, BOOTSTRAPS)
-    need_whole("n_anchors", n_anchors)
-    need_whole("k", k)
-    need_whole("steps", steps)
+    for name, number in (("n_anchors", n_anchors), ("k", k), ("steps", steps)):
+        need_whole(name, number)
+    need_whole("random_state", random_state, 0)
     need_number("learning_rate", learning_rate, above=0)
     need_number("precision", precision, low=0, high=1)
-    need_whole("random_state", random_state, 0)
     if anchors is not None:
         anchors = need_ids("anchors", anchors)
     if truth is not None:
@@ -653,11 +652,7 @@ def bootstrap_anchors(
     source = as_space(source, "source")
     target = as_space(target, "target")
     for space in (source, target):
-        if np.array_equal(*np.broadcast_arrays(space.vectors, space.vectors[:1])):
-            raise SpaceError(
-                f"{space.name}: expected rows that differ, got {len(space):,} equal ones, which have"
-                " no direction from their mean; check that the file holds the right vectors"
-            )
+        _need_different_rows(space)
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
     wanted = task.wanted(anchors, n_anchors, method)
     learns = method == "self-learning"
@@ -672,6 +667,14 @@ def bootstrap_anchors(
     if learns and anchors is None:
         drawn = n_anchors
     return task.result(*fit, precision, partners_of, drawn)
+
+
+def _need_different_rows(space: LatentSpace) -> None:
+    if np.array_equal(*np.broadcast_arrays(space.vectors, space.vectors[:1])):
+        raise SpaceError(
+            f"{space.name}: expected rows that differ, got {len(space):,} equal ones, which have"
+            " no direction from their mean; check that the file holds the right vectors"
+        )
 
 
 class _Bootstrap:
