@@ -18,33 +18,28 @@ import streamlit as st
 from app.workspace import Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
-from relcore.base.rows import MadeOnce
+from relcore.base.memory import MadeOnce
 from relcore.catalog import catalog
 from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, chosen_rows, listed, with_kept, with_unscored
 from relcore.catalog.row_tables import TableColumns, is_pairing_unknown
-from relcore.compare import columns, scene
-from relcore.compare.columns import neighbour_agreement
-from relcore.encoders.encoder import dataset_place
-from relcore.figures.scene import Facet, passing
-from relcore.files.reading import files_in
+from relcore.compare import columns, filters, scene
+from relcore.compare.agreement import neighbour_agreement
+from relcore.encoders.dataset import dataset_place
+from relcore.figures.colorings import Facet, passing
+from relcore.files.parts import files_in
 from relcore.maps import pane_maps
 from relcore.maps.pane_maps import COLUMN, View, same_rows, sample_view
-from relcore.maps.reduction import ReductionSpec
-from relcore.represent import similarity, translation
+from relcore.maps.principal_axes import ReductionSpec
+from relcore.represent import diagnostics, strategies, translation
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.entries import digest_of
 from relcore.scores import comparison
-from relcore.scores.comparison import LIVE_QUERIES, AlignedPair, anchor_differences, score_forms
+from relcore.scores.comparison import AlignedPair, anchor_differences, score_forms
 from relcore.scores.score import Interval, Score
-from relcore.spaces.space import (
-    GuessedIds,
-    LatentSpace,
-    Match,
-    mark_unscored,
-    match,
-    n_equal_rows,
-    scored_rows,
-)
+from relcore.scores.score_report import LIVE_QUERIES
+from relcore.spaces.ids import GuessedIds, mark_unscored, scored_rows
+from relcore.spaces.matching import Match, match, n_equal_rows
+from relcore.spaces.space import LatentSpace
 
 Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]
@@ -229,10 +224,10 @@ def pca_coordinates(pair: Match, drawn: View, *settings: Any) -> tuple[list[np.n
 
 @cached(64, "Choosing anchors …")
 def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int) -> tuple[str, ...]:
-    return tuple(similarity.select_anchors(pair.source, n_anchors, strategy, random_state=random_state))
+    return tuple(strategies.select_anchors(pair.source, n_anchors, strategy, random_state=random_state))
 
 
-diagnose = cached(32)(similarity.diagnose_anchors)
+diagnose = cached(32)(diagnostics.diagnose_anchors)
 
 
 @cached(16, "Comparing neighbourhoods …")
@@ -475,13 +470,13 @@ def _facets_key(pair: Match, workspace: Workspace) -> tuple:
 @cached(6, "Reading the columns …", key=_facets_key)
 def all_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
     """The columns by which the rows of the pair can be filtered."""
-    return columns.facets_of(pair, columns.filter_columns(pair, table_columns(workspace)), cells(workspace))
+    return filters.facets_of(pair, filters.filter_columns(pair, table_columns(workspace)), cells(workspace))
 
 
 def workspace_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
     """The columns of `all_facets`. If the filter keeps chosen ids, one more column tells which rows these
     are."""
-    return (*all_facets(pair, workspace), *columns.selected_facet(pair, workspace.look.filter))
+    return (*all_facets(pair, workspace), *filters.selected_facet(pair, workspace.look.filter))
 
 
 @cached(8, key=lambda pair, now: (*_facets_key(pair, now), now.look.filter, now.anchors))

@@ -16,7 +16,8 @@ from app.compare.headline import scores_figure
 from app.page_settings import menu
 from relcore.base.errors import SpaceError
 from relcore.base.records import without_paths
-from relcore.compare.scene import NEIGHBOURS, how_to_open
+from relcore.compare.notebook import how_to_open
+from relcore.export.atlas import NEIGHBOURS
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 

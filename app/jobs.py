@@ -18,10 +18,12 @@ from relcore.base.access import is_shared
 from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS
 from relcore.base.records import parse
-from relcore.catalog.catalog import SpaceSpec, need_access, put_space
+from relcore.catalog.catalog import SpaceSpec, need_access
+from relcore.catalog.encodings import put_space
 from relcore.catalog.task import task_job
 from relcore.compare.reports import ExactScores
-from relcore.encoders.encoder import DatasetSpec, Encoder, dataset_place
+from relcore.encoders.dataset import DatasetSpec, dataset_place
+from relcore.encoders.encoder import Encoder
 from relcore.maps.pane_maps import (
     View,
     fitting_reduction,
@@ -30,21 +32,14 @@ from relcore.maps.pane_maps import (
     reduction_note,
     representation_of_pane,
 )
-from relcore.maps.reduction import (
-    ReductionSpec,
-    align_maps,
-    n_fitted,
-    put_blocks,
-    reduce_job,
-    reduce_on_gpu_job,
-    reduction_seconds,
-)
+from relcore.maps.principal_axes import ReductionSpec, n_fitted
+from relcore.maps.reduction import align_maps, put_blocks, reduce_job, reduce_on_gpu_job, reduction_seconds
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.entries import digest_of
 from relcore.runs.jobs import WAITS, Job, JobQueue, JobStatus, in_words
 from relcore.runs.store import Store
 from relcore.scores.score import Score
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention

@@ -27,20 +27,14 @@ from app import compute
 from app.sharing import browser_key, is_same, key_in
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.compare.live import (
-    FORMS,
-    SCORE,
-    LiveAnswers,
-    LiveComparison,
-    LiveRows,
-    live_header,
-    release_other_rows,
-    why_not,
-)
-from relcore.engine.device import one_thread_products
+from relcore.compare.live import LiveComparison
+from relcore.compare.live_channel import FORMS, LiveAnswers, live_header, why_not
+from relcore.compare.live_rows import LiveRows, release_other_rows
+from relcore.engine.threads import one_thread_products
 from relcore.maps.pane_maps import View
-from relcore.maps.reduction import ReductionSpec
-from relcore.spaces.space import Match
+from relcore.maps.principal_axes import ReductionSpec
+from relcore.panes.channel import SCORE
+from relcore.spaces.matching import Match
 
 ADDRESS = "/live"
 _MOST_OFFERS = 64  # number of offers, of all sessions together

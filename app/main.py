@@ -25,13 +25,13 @@ from app import messages, places, results, saving, session, sharing, toolbar, un
 from app.components.page import around_the_page  # noqa: E402
 from app.glossary import card  # noqa: E402
 from app.glossary.terms import term  # noqa: E402
-from app.spaces import loading  # noqa: E402
+from app.spaces import pairing  # noqa: E402
 from relcore.base.errors import (  # noqa: E402
     NoCommonId,
     RelscopeError,
     extra,
 )
-from relcore.engine.device import one_thread_products  # noqa: E402
+from relcore.engine.threads import one_thread_products  # noqa: E402
 from relcore.runs.store import in_use  # noqa: E402
 
 first_imports.spare_collector()
@@ -74,7 +74,7 @@ try:
             page.run()
         card.draw()
 except NoCommonId:
-    loading.draw_unpaired(session.workspace())
+    pairing.draw_unpaired(session.workspace())
 except RelscopeError as error:
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step, or choose other spaces or settings.")

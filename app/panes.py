@@ -18,16 +18,19 @@ from app.items import clusters_of, hover_columns, items_of, sheet_of
 from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
-from relcore.compare.columns import of_rows
-from relcore.compare.live import N_SPREAD, SPREAD, page_units
-from relcore.compare.scene import AXES, Panes, assemble_scene, atlas_table, with_look
-from relcore.figures.scene import SELECTED_ROWS, Facet, Scene, StarLook
-from relcore.files.reading import write_parquet
+from relcore.compare.filters import of_rows
+from relcore.compare.live_channel import N_SPREAD, SPREAD, page_units
+from relcore.compare.pictures import Panes
+from relcore.compare.scene import AXES, assemble_scene, with_look
+from relcore.export.atlas import atlas_table
+from relcore.figures.colorings import SELECTED_ROWS, Facet, StarLook
+from relcore.figures.scene import Scene
+from relcore.files.saving import write_parquet
 from relcore.maps.pane_maps import OWN, TWO, View, coordinates_on_maps, drawn_panes, orient_pairs
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 _MOST_MAPS = 8  # number of finished maps kept in a session; with 20,000 rows they take 3 MB
 _MOST_FOUND = 200  # number of selected rows that the panes add to the drawn view

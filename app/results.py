@@ -16,7 +16,8 @@ from app.jobs import cost_in_words, follow, queue, retry_requested
 from app.page_settings import open_tab
 from app.places import Place, go
 from app.plain_text import plain
-from relcore.catalog.catalog import SpaceSpec, put_space
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.encodings import put_space
 from relcore.catalog.task import Task, inputs_of, task_job
 from relcore.runs.entries import Entry, FinishedGroup, digest_of
 from relcore.spaces.space import LatentSpace

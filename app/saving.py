@@ -22,7 +22,7 @@ import streamlit as st
 from app import compute, messages, page_settings, session, sharing
 from app.places import EXPLORE, PLACES, START, go
 from app.plain_text import plain
-from app.spaces.loading import likely_by_rows
+from app.spaces.pairing import likely_by_rows
 from app.widgets import space_name
 from app.workspace import (
     BUNDLED,

@@ -18,11 +18,11 @@ from relcore.base.access import AccessContext, set_asker
 from relcore.base.errors import RelscopeError, SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import UNSCORED, SpaceSpec, listed, with_unscored
-from relcore.compare.columns import filter_columns
-from relcore.figures.scene import SELECTED_ROWS, Condition, column_title
+from relcore.compare.filters import filter_columns
+from relcore.figures.colorings import SELECTED_ROWS, Condition, column_title
 from relcore.maps.pane_maps import ViewSpec, default_view
-from relcore.represent.similarity import USUAL_ANCHORS, usual_anchors
-from relcore.spaces.space import Match
+from relcore.represent.strategies import USUAL_ANCHORS, usual_anchors
+from relcore.spaces.matching import Match
 
 _HISTORY = "relscope.history"
 _SELECTION = "relscope.selection"

@@ -19,11 +19,12 @@ from app.plain_text import plain_html
 from relcore.base.names import METRICS
 from relcore.base.numbers import MINUS, band, short
 from relcore.base.report import Table
-from relcore.represent.similarity import coinciding_anchors
+from relcore.represent.diagnostics import coinciding_anchors
 from relcore.runs.entries import digest_of
-from relcore.scores.comparison import circumstances, long_rows, score_notes
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.space import LatentSpace, Match
+from relcore.scores.score_report import circumstances, long_rows, score_notes
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 
 # A click on a cell selects its row, too.
 _ONE = ("single-row", "single-cell")

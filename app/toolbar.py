@@ -33,7 +33,8 @@ from relcore.base.records import last_part, without_paths
 from relcore.catalog.catalog import UNSCORED, SpaceSpec, listed
 from relcore.engine.device import cached_size
 from relcore.files import selections
-from relcore.spaces.space import GuessedIds, Match
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match
 
 _DRAWN = "relscope.drawn-page"
 _STEPS_SHOWN = 5  # maximum number of undo steps listed in the menu of the session

@@ -20,13 +20,13 @@ from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.comparison_recipe import ComparisonRecipe
 from relcore.compare.scene import MapLook
-from relcore.figures.scene import Condition, StarLook
+from relcore.figures.colorings import Condition, StarLook
 from relcore.invert.inversion import InversionSpec
 from relcore.maps.pane_maps import MOST_PIVOTS, OWN, TWO, ViewSpec
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = (OWN, "absolute", "relative", "whitened", TWO)

@@ -32,10 +32,15 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
-from relcore.encoders.sentences import load_words
-from relcore.passport.check import check, map_to_space, name_of
-from relcore.passport.passport import MIXED, SUSPECTED, Passport, ShortAxes
-from relcore.spaces.space import LatentSpace, match
+from relcore.check.collection import check
+from relcore.check.marks import name_of
+from relcore.check.repair import map_to_space
+from relcore.encoders.words import load_words
+from relcore.passport.passport import Passport
+from relcore.passport.recipes import MIXED
+from relcore.passport.two_parts import SUSPECTED, ShortAxes
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 TABLE = Path(__file__).with_name("check_rates.md")
 SENTENCES = "L6"

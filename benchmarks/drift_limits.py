@@ -22,9 +22,10 @@ import pandas as pd
 from benchmarks import drift_rates
 from relcore.base.access import data_folder
 from relcore.base.rows import unit_rows
-from relcore.drift.check import DriftCheck, DriftVerdict, Thresholds
+from relcore.drift.check import DriftCheck, DriftVerdict
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, with_jitter
-from relcore.passport.passport import encode_texts, model_at_hand
+from relcore.drift.thresholds import Thresholds
+from relcore.passport.recipes import encode_texts, model_at_hand
 from relcore.spaces.space import LatentSpace
 
 TABLE = Path(__file__).with_suffix(".md")

@@ -38,28 +38,22 @@ from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import EXAMPLES, example_spaces
-from relcore.drift.check import DriftCheck, EverythingNew, NewQueries, Thresholds
+from relcore.drift.check import DriftCheck
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, with_jitter
+from relcore.drift.thresholds import EverythingNew, NewQueries, Thresholds
+from relcore.encoders.dataset import Dataset
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import Dataset
-from relcore.encoders.sentences import OnnxText, load_words
+from relcore.encoders.onnx_texts import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.vision import SmallVision
+from relcore.encoders.words import load_words
 from relcore.migrate.migration import Migration
-from relcore.passport.passport import (
-    ANCHORS,
-    PROMPTS,
-    Passport,
-    PassportCard,
-    check,
-    encode_texts,
-    fitting,
-    model_at_hand,
-    recipes_of,
-)
-from relcore.runs.store import Store, silent
+from relcore.passport.passport import Passport, PassportCard, check
+from relcore.passport.recipes import ANCHORS, PROMPTS, encode_texts, fitting, model_at_hand, recipes_of
+from relcore.runs.store import Store
+from relcore.runs.work import silent
 from relcore.spaces.space import LatentSpace
-from relcore.studies.study import share
+from relcore.studies.estimates import share
 
 ROWS = 900
 SPACES = ("digits", "sentences", "words")

@@ -25,11 +25,12 @@ import torch
 
 from relcore import InverseRelativeProjection, LatentSpace, Procrustes, RelativeProjection, match
 from relcore.base.environment import device_in_words, has_gpu, use_device
-from relcore.catalog.catalog import encode as encode_rows
-from relcore.encoders.encoder import Dataset
+from relcore.catalog.encodings import encode as encode_rows
+from relcore.encoders.dataset import Dataset
 from relcore.encoders.transformers import PretrainedText
-from relcore.engine.engine import nearest
-from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.engine.nearest import nearest
+from relcore.maps.principal_axes import ReductionSpec
+from relcore.maps.reduction import reduce_spaces
 from relcore.represent.heads import fit_head, fit_heads
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store

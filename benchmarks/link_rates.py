@@ -37,10 +37,11 @@ from relcore import LatentSpace, Procrustes, Universe
 from relcore.base.access import data_folder
 from relcore.base.numbers import percent, short, signed
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.catalog import encode
-from relcore.encoders.encoder import DatasetSpec
-from relcore.encoders.sentences import PooledWords, TfidfSvd, load_words
+from relcore.catalog.encodings import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
+from relcore.encoders.words import load_words
 from relcore.engine.engine import thin_svd
 from relcore.linking.clusters import link_clusters, map_from_pairs
 from relcore.represent.heads import fit_head
@@ -251,10 +252,7 @@ map is `map_from_pairs`, without `link_clusters`. Seconds of one core of a busy 
 sentences of news, of novels and of the Brown corpus, on words, and on draws of other states; one draw of the reviews
 showed that right maps were refused.
 """
-
-
 # Many spaces in one.
-
 UNIVERSE_TABLE = Path(__file__).with_name("universe.md")
 STATES = (20, 21, 22, 23, 24)
 PAIRS = (300, 1000, 3000)
@@ -265,8 +263,6 @@ HUBS = (0, 1, 2, 4, 8)
 N_SHARED = 25
 N_OF_A_HUB = 200
 N_TESTED = 400
-
-
 TEXTS = {"captions": ("multi30k", "en"), "questions": ("trec", "text")}
 
 

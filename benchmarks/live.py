@@ -26,16 +26,18 @@ import numpy as np
 
 from relcore import LatentSpace, bundled_results, match
 from relcore.base.environment import device_in_words, resolve
-from relcore.catalog.catalog import SpaceSpec, encode, encoding_key, encoding_spec
+from relcore.catalog.catalog import SpaceSpec, encoding_spec
+from relcore.catalog.encodings import encode, encoding_key
 from relcore.catalog.naming import EXAMPLES, example_spaces
-from relcore.compare.live import LiveComparison, LiveFrame, LiveRows
+from relcore.compare.live import LiveComparison
+from relcore.compare.live_rows import LiveFrame, LiveRows
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import TfidfSvd
 from relcore.maps.pane_maps import OWN, pca_pair
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 from tests.browser.chromium import FLAGS, REST, SETTLED, find_chromium, serve
 
 SIZES = (20_000, 100), (250_000, 128)

@@ -30,15 +30,21 @@ from relcore import LatentSpace, Migration
 from relcore.base.access import data_folder
 from relcore.base.numbers import signed
 from relcore.base.rows import unit_rows
-from relcore.encoders.datasets import wikipedia_dataset
-from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder, TrainedEncoder
-from relcore.encoders.sentences import OnnxText, PooledWords, TfidfSvd
+from relcore.encoders.bundled_data import wikipedia_dataset
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.encoder import Encoder, TrainedEncoder
+from relcore.encoders.onnx_texts import OnnxText
+from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
-from relcore.migrate.evaluate import OPTIONS, Bootstrap, JudgedQuery, QueryScores
-from relcore.migrate.measurements import CheaperIndex, Codes
-from relcore.migrate.migration import WORTH_A_CHANGE, MigrationResult
+from relcore.migrate.cheaper_index import CheaperIndex, Codes
+from relcore.migrate.cross_fitting import Bootstrap, QueryScores
 from relcore.migrate.price import Need
-from relcore.runs.store import Store, silent
+from relcore.migrate.relevance import JudgedQuery
+from relcore.migrate.result import MigrationResult
+from relcore.migrate.trial import OPTIONS
+from relcore.migrate.verdict import WORTH_A_CHANGE
+from relcore.runs.store import Store
+from relcore.runs.work import silent
 
 RATES = Path(__file__).with_suffix(".md")
 

@@ -29,19 +29,12 @@ from relcore import Migration
 from relcore.base.access import data_folder
 from relcore.base.names import ADAPTERS
 from relcore.base.rows import unit_rows
-from relcore.migrate.evaluate import (
-    FOLDS,
-    OPTIONS,
-    Bootstrap,
-    Candidates,
-    QueryScores,
-    cross_fitted,
-    jackknife_deviations,
-    search,
-)
-from relcore.migrate.measurements import FORMS, compressed_lists, usual_change
-from relcore.migrate.migration import WORTH_A_CHANGE, decide
+from relcore.migrate.cheaper_index import FORMS, compressed_lists, usual_change
+from relcore.migrate.cross_fitting import FOLDS, Bootstrap, QueryScores, cross_fitted, jackknife_deviations
 from relcore.migrate.price import DEPTHS, price_of
+from relcore.migrate.relevance import search
+from relcore.migrate.trial import OPTIONS, Candidates
+from relcore.migrate.verdict import WORTH_A_CHANGE, decide
 from relcore.scores.score import Interval
 
 TABLE = Path(__file__).with_suffix(".md")
@@ -144,7 +137,7 @@ def digits(folder: Path, name: str) -> Iterator[Queries]:
 def sentences(folder: Path, name: str) -> Iterator[Queries]:
     """About 15,000 sentences, and 600 other sentences as queries: their lists hardly overlap. Nothing is judged."""
     from relcore.encoders.sentences import PooledWords, TfidfSvd
-    from relcore.runs.store import silent
+    from relcore.runs.work import silent
 
     with lzma.open(data_folder() / "corpora" / "english.txt.xz", "rt") as file:
         lines = [line.strip() for line in islice(file, 0, 1_200_000, 40)]

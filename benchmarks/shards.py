@@ -27,8 +27,9 @@ from relcore.represent.translation import REPRESENTATIONS
 from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-from relcore.scores.comparison import LIVE_QUERIES
-from relcore.sharded.operations import Runner, compare_shards
+from relcore.scores.score_report import LIVE_QUERIES
+from relcore.sharded.comparison import compare_shards
+from relcore.sharded.runner import Runner
 from relcore.sharded.space import Shard, ShardBlock, ShardedSpace
 
 RESULTS = Path(__file__).parent / "shards.md"

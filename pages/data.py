@@ -9,7 +9,7 @@ import streamlit as st
 from app import compute, session
 from app.encode import forms, jobs, panel
 from app.page_settings import segments
-from app.spaces import bundled, loaded, loading, shards, store
+from app.spaces import bundled, loaded, loading, pairing, shards, store
 from relcore.base.errors import NoCommonId, SpaceError
 
 if jobs.collect():
@@ -22,7 +22,7 @@ except SpaceError as error:  # the list of spaces shows this error
     pair = None
     unpaired = isinstance(error, NoCommonId)
 if unpaired:
-    loading.draw_unpaired(workspace)
+    pairing.draw_unpaired(workspace)
 st.subheader("What do you have?", anchor=False)
 kinds = {kind: kind for kind in ("Vectors", "Texts", "Pictures", "Bundled", "Database or shards")}
 kinds |= {"Texts": "Texts to encode", "Pictures": "Pictures to encode"}

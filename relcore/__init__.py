@@ -19,52 +19,34 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.base.names import METRICS as METRICS
     from relcore.catalog.catalog import SpaceSpec as SpaceSpec
     from relcore.catalog.naming import example_spaces as example_spaces
-    from relcore.compare.scene import (
-        figure_of as figure_of,
-        panes_of as panes_of,
-        show as show,
-    )
-    from relcore.drift.check import (
-        DriftChart as DriftChart,
-        DriftCheck as DriftCheck,
-        Thresholds as Thresholds,
-        drift as drift,
-    )
-    from relcore.encoders.sentences import load_words as load_words
-    from relcore.figures.charts import (
-        Line as Line,
-        Lines as Lines,
-        Matrices as Matrices,
-        MatrixPanel as MatrixPanel,
-    )
+    from relcore.compare.pictures import figure_of as figure_of, panes_of as panes_of
+    from relcore.compare.notebook import show as show
+    from relcore.drift.chart import DriftChart as DriftChart
+    from relcore.drift.check import DriftCheck as DriftCheck, drift as drift
+    from relcore.drift.thresholds import Thresholds as Thresholds
+    from relcore.encoders.words import load_words as load_words
+    from relcore.figures.charts import Line as Line, Lines as Lines
+    from relcore.figures.matrices import Matrices as Matrices, MatrixPanel as MatrixPanel
     from relcore.figures.export import (
         chart_exportable as chart_exportable,
         histogram_exportable as histogram_exportable,
     )
     from relcore.files.reading import load_space as load_space
     from relcore.files.selections import read_selection as read_selection
-    from relcore.invert.inversion import (
-        InversionSpec as InversionSpec,
-        invert as invert,
-    )
+    from relcore.invert.inversion import InversionSpec as InversionSpec, invert as invert
     from relcore.linking.bootstrap import bootstrap_anchors as bootstrap_anchors
-    from relcore.linking.link import (
-        BootstrapSpec as BootstrapSpec,
-        link as link,
-    )
+    from relcore.linking.link import BootstrapSpec as BootstrapSpec, link as link
     from relcore.migrate import adapters as adapters
-    from relcore.migrate.measurements import MigrationChart as MigrationChart
+    from relcore.migrate.charts import MigrationChart as MigrationChart
     from relcore.migrate.migration import (
         Migration as Migration,
         migrate as migrate,
         starting_models as starting_models,
     )
-    from relcore.passport.check import check as check
+    from relcore.check.collection import check as check
     from relcore.passport.passport import Passport as Passport
-    from relcore.represent.similarity import (
-        RelativeProjection as RelativeProjection,
-        select_anchors as select_anchors,
-    )
+    from relcore.represent.projection import RelativeProjection as RelativeProjection
+    from relcore.represent.strategies import select_anchors as select_anchors
     from relcore.represent.translation import (
         Affine as Affine,
         InverseRelativeProjection as InverseRelativeProjection,
@@ -77,41 +59,38 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         linear_cka as linear_cka,
         mean_cosine as mean_cosine,
     )
-    from relcore.scores.measures import (
+    from relcore.scores.matrix_measures import (
         angular_cka as angular_cka,
+        kernel_cka as kernel_cka,
+        rsa as rsa,
+    )
+    from relcore.scores.shape_measures import (
         angular_shape as angular_shape,
+        procrustes_similarity as procrustes_similarity,
+    )
+    from relcore.scores.neighbour_measures import (
         cknna as cknna,
         cycle_knn as cycle_knn,
-        gulp as gulp,
-        kernel_cka as kernel_cka,
         mutual_knn as mutual_knn,
-        procrustes_similarity as procrustes_similarity,
-        pwcca as pwcca,
-        rsa as rsa,
         second_order_cosine as second_order_cosine,
-        svcca as svcca,
     )
+    from relcore.scores.subspace_measures import gulp as gulp, pwcca as pwcca, svcca as svcca
     from relcore.scores.neighbours import (
         jaccard as jaccard,
         mrr as mrr,
     )
     from relcore.scores.passes import AlignedPair as AlignedPair
     from relcore.scores.score import Score as Score
-    from relcore.spaces.space import (
-        LatentSpace as LatentSpace,
-        match as match,
-    )
+    from relcore.spaces.space import LatentSpace as LatentSpace
+    from relcore.spaces.matching import match as match
     from relcore.spaces.split import Split as Split
     from relcore.stitch.stitching import (
         StitchMatrix as StitchMatrix,
         StitchSpec as StitchSpec,
         stitch_matrix as stitch_matrix,
     )
-    from relcore.universe.universe import (
-        Universe as Universe,
-        UniverseChart as UniverseChart,
-        UniverseSpec as UniverseSpec,
-    )
+    from relcore.universe.universe import Universe as Universe, UniverseSpec as UniverseSpec
+    from relcore.universe.charts import UniverseChart as UniverseChart
 
 _MODULES = {
     "Affine": "represent.translation",

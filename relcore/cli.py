@@ -65,7 +65,7 @@ def main(
             if sys.stdout.isatty():  # names and ids must not control a terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
             from relcore.commands.printing import finish
-            from relcore.files.reading import need_suffix
+            from relcore.files.saving import need_suffix
 
             for option, suffixes in options.suffixes.items():
                 need_suffix(getattr(options, option), [*suffixes])

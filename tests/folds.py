@@ -28,7 +28,7 @@ PRODUCT = Rule("product of text and condition", 'start with text = "", and set i
 
 # Most of each rule per 1,000 lines; 0 means none at all. They may only fall.
 MOST = {
-    "relcore": {PARALLEL: 1, CHOICE: 12, NESTED: 0, PRODUCT: 1},
+    "relcore": {PARALLEL: 1, CHOICE: 12, NESTED: 0, PRODUCT: 0},
     "app": {PARALLEL: 1, CHOICE: 12, NESTED: 0, PRODUCT: 0},
     "pages": {PARALLEL: 3, CHOICE: 3, NESTED: 0, PRODUCT: 0},
     "plugins": {PARALLEL: 1, CHOICE: 8, NESTED: 0, PRODUCT: 0},
@@ -38,8 +38,8 @@ MOST = {
 }
 # Files of relcore and app with more than 600 lines, and the median of relcore: more topics than one.
 LONG_FILE = 600
-MOST_LONG_FILES = 52
-MOST_MEDIAN = 560
+MOST_LONG_FILES = 8
+MOST_MEDIAN = 300
 
 
 def is_parallel(node: ast.AST) -> bool:

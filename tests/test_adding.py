@@ -14,7 +14,7 @@ from app.workspace import Workspace
 from relcore.base import names
 from relcore.catalog.catalog import SpaceSpec
 from relcore.cli import main
-from relcore.compare.scene import exportable
+from relcore.compare.pictures import exportable
 from tests.app.conftest import Session
 
 METHOD = '''

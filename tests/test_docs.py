@@ -21,9 +21,10 @@ import relcore
 from relcore.base.names import FIGURES, Named
 from relcore.cli import main, parser_of
 from relcore.files.formats import Request
-from relcore.migrate.migration import TITLES
+from relcore.migrate.result import TITLES
 from relcore.passport.passport import CHANGES, Passport, PassportCard
-from relcore.runs.store import Store, silent
+from relcore.runs.store import Store
+from relcore.runs.work import silent
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.study import StudySpec
 

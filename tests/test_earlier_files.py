@@ -25,8 +25,9 @@ from relcore.base.earlier import FORMER_DATA, FORMER_FIGURES, FORMER_STUDIES
 from relcore.base.errors import SpaceError
 from relcore.base.names import FIGURES, PLUGIN_STUDIES, STUDIES
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.scene import exportable
-from relcore.encoders.encoder import DatasetSpec, Encoder, encoder_from_json
+from relcore.compare.pictures import exportable
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import Encoder, encoder_from_json
 from relcore.stitch.stitching import StitchSpec
 from relcore.studies.study import StudySpec
 from tests.plugins.conftest import _installed

@@ -21,28 +21,23 @@ from app.workspace import Workspace
 from relcore.base import names
 from relcore.base.errors import SpaceError
 from relcore.catalog import naming
-from relcore.catalog.catalog import (
-    SpaceSpec,
-    encode_job,
-    encoding_job_key,
-    load,
-    load_encoding,
-    put_space,
-    stored_encodings,
-)
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.encodings import encode_job, encoding_job_key, load_encoding, put_space, stored_encodings
 from relcore.catalog.task import task_job
 from relcore.cli import main
-from relcore.compare.scoring import AllPairs
+from relcore.compare.all_pairs import AllPairs
 from relcore.encode import command as encode_command
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec, encoder_class, encoder_from_json
+from relcore.encoders.encoder import encoder_class, encoder_from_json
 from relcore.files import confined
 from relcore.files.formats import Description, Format, Regions
 from relcore.files.reading import OnDisk, load_space, shape_of
-from relcore.represent.similarity import RelativeProjection
+from relcore.represent.projection import RelativeProjection
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.jobs import JobQueue
-from relcore.runs.store import Context, Store
+from relcore.runs.store import Store
+from relcore.runs.work import Context
 from relcore.stores.index import parse_place
 from relcore.studies.study import study_of
 from tests.app.conftest import Session
@@ -51,8 +46,6 @@ from tests.plugins.test_measures_of_form import by_rtd_lite
 TEMPLATE = Path(__file__).parents[1] / "plugins" / "measures"
 METRIC = "rtd lite"
 TEXTS = DatasetSpec("parallel", "en", limit=40)
-
-
 LENGTHS = Path(__file__).parents[1] / "docs" / "plugin" / "lengths"
 
 
@@ -243,7 +236,7 @@ def test_a_worker_of_the_cluster_computes_with_them(installed, look, files, tmp_
 
 
 METRIC_CODE = """
-from relcore.scores.comparison import Metric
+from relcore.scores.metrics import Metric
 from relcore.scores.score import Score
 class Half(Metric):
     def score(self, pair):

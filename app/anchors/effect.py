@@ -12,7 +12,7 @@ from relcore.base.names import METRICS, STRATEGIES
 from relcore.base.numbers import MINUS, counted, percent, short
 from relcore.catalog.catalog import with_unscored
 from relcore.scores.score import Interval, Score
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 
 def _ends(workspace: Workspace) -> list:

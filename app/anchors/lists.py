@@ -15,7 +15,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import counted, short, signed
 from relcore.base.text import lines_of
 from relcore.scores.score import Interval, Score
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 
 
 def pickers(workspace: Workspace, pair: Match) -> None:

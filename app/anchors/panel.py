@@ -14,14 +14,15 @@ from app.items import with_items
 from app.plain_text import plain
 from app.tables import chosen_rows
 from app.workspace import Workspace
+from relcore.audit.anchor_audit import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
-from relcore.compare.columns import centred_neighbours
-from relcore.compare.scoring import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
+from relcore.compare.agreement import centred_neighbours
 from relcore.maps.pane_maps import View
-from relcore.represent.similarity import FEWEST, AnchorDiagnostics
+from relcore.represent.diagnostics import AnchorDiagnostics
+from relcore.represent.pair_audit import FEWEST
 from relcore.runs.entries import digest_of
-from relcore.spaces.space import Match, distinct_names
+from relcore.spaces.matching import Match, distinct_names
 
 _SHOWN_NEIGHBOURS = 6
 _STARTS_ITSELF = 5.0  # seconds; an audit that takes longer waits for a click

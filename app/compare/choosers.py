@@ -19,10 +19,11 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import REDUCTIONS
 from relcore.base.numbers import counted
 from relcore.compare.scene import AXES, LOWER, RIGHT
-from relcore.figures.scene import column_title
+from relcore.figures.colorings import column_title
 from relcore.maps.pane_maps import COLUMN, MOST_PIVOTS, OWN, TWO, drawn_panes
-from relcore.maps.reduction import is_tsne, offered_methods
-from relcore.spaces.space import Match, distinct_names, short_names
+from relcore.maps.principal_axes import is_tsne
+from relcore.maps.reduction import offered_methods
+from relcore.spaces.matching import Match, distinct_names, short_names
 
 _SEEN = "relscope.relative-seen"
 EXAMPLES = "Example rows"  # links, recipes and code call them pivots

@@ -14,19 +14,11 @@ from app.tables import brushing_table, chosen_rows
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
-from relcore.compare.columns import LEAST_ROWS
-from relcore.compare.scoring import (
-    FORMS,
-    NEIGHBOURS,
-    Differences,
-    FoundDifferences,
-    GroupDifferences,
-    p_in_words,
-    summary,
-    with_anchors,
-)
+from relcore.compare.clusters import LEAST_ROWS
+from relcore.compare.differences import FORMS, NEIGHBOURS, Differences, FoundDifferences, with_anchors
+from relcore.compare.differences_report import GroupDifferences, p_in_words, summary
 from relcore.maps.pane_maps import View
-from relcore.spaces.space import Match, distinct_names
+from relcore.spaces.matching import Match, distinct_names
 
 _LISTED = 200  # maximum number of rows at each end of the table, which is sorted by change
 _JOB_SECONDS = 60.0  # seconds; a longer job waits for a click

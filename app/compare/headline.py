@@ -15,13 +15,15 @@ from app.widgets import space_name
 from app.workspace import Workspace
 from relcore.base.numbers import counted, percent
 from relcore.catalog.row_tables import pairs_in_order
+from relcore.compare.pictures import Scores
 from relcore.compare.reports import agreement, disagreement, matched_rows
-from relcore.compare.scene import Scores
 from relcore.figures.export import Exportable
 from relcore.represent.translation import REPRESENTATIONS
-from relcore.scores.comparison import class_labels, scores_report
+from relcore.scores.comparison import class_labels
 from relcore.scores.score import Score
-from relcore.spaces.space import GuessedIds, Match, distinct_names, short_names
+from relcore.scores.score_report import scores_report
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match, distinct_names, short_names
 
 _LAST = "relscope.headline"
 _FORMS = ("absolute", "relative", "whitened")

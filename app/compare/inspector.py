@@ -20,11 +20,11 @@ from app.plain_text import plain, plain_html
 from app.tables import bars
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.numbers import counted, short
-from relcore.compare import columns
-from relcore.compare.live import FEW
+from relcore.compare import agreement
+from relcore.compare.live_channel import FEW
 from relcore.maps.pane_maps import MOST_PIVOTS
 from relcore.represent.translation import ProjectionSpec
-from relcore.spaces.space import Match, distinct_names, short_names
+from relcore.spaces.matching import Match, distinct_names, short_names
 from relcore.spaces.split import row_keys
 
 LIMIT_HELP = (
@@ -222,7 +222,7 @@ def neighbours_of(
     rows = None
     if form != "absolute":
         rows = compute.represent(pair, form, anchors, projection)
-    return columns.neighbours_of(pair, identifier, k, rows)
+    return agreement.neighbours_of(pair, identifier, k, rows)
 
 
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:

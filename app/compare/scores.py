@@ -21,7 +21,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.maps.pane_maps import View
 from relcore.scores.score import Score
-from relcore.spaces.space import GuessedIds, Match
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match
 
 
 def draw(workspace: Workspace, models: Match, _: View) -> None:

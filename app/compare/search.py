@@ -20,8 +20,8 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.columns import Ranking, TextIndex, rank_rows, vector_in, words_row
-from relcore.spaces.space import Match
+from relcore.compare.search import Ranking, TextIndex, rank_rows, vector_in, words_row
+from relcore.spaces.matching import Match
 
 _FOUND = "relscope.found"
 _WAITING = "relscope.query"

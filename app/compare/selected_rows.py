@@ -19,10 +19,10 @@ from app.workspace import Workspace
 from relcore.base.numbers import counted, short
 from relcore.base.report import delimited_text
 from relcore.catalog.catalog import MOST_KEPT, with_kept
-from relcore.figures.scene import SELECTED_ROWS, Condition
+from relcore.figures.colorings import SELECTED_ROWS, Condition
 from relcore.maps.pane_maps import View
-from relcore.spaces.space import Match, distinct_names
-from relcore.studies.study import share
+from relcore.spaces.matching import Match, distinct_names
+from relcore.studies.estimates import share
 
 _SHOWN = 1000
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.components.page import scripts
 from relcore.base.errors import SpaceError
-from relcore.encoders.encoder import decode_image
+from relcore.encoders.pictures import decode_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.components.page import scripts
 from app.items import digest_of_bytes
-from relcore.base.rows import MadeOnce
+from relcore.base.memory import MadeOnce
 from relcore.figures.scene import Scene
 from relcore.panes.page import part, script
 from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined_texts, payload_of, read_events

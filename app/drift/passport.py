@@ -19,17 +19,9 @@ from app.workspace import Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.passport.check import EmbedAnchors, NameRecipe, PassportChart
-from relcore.passport.passport import (
-    FEWEST,
-    POOLINGS,
-    SUFFIX,
-    Change,
-    Passport,
-    PassportCard,
-    check,
-    paired_anchors,
-)
+from relcore.passport.passport import FEWEST, SUFFIX, Change, Passport, PassportCard, check, paired_anchors
+from relcore.passport.pictures import EmbedAnchors, NameRecipe, PassportChart
+from relcore.passport.recipes import POOLINGS
 from relcore.spaces.space import LatentSpace
 
 _OPENED = "drift.passport-file"

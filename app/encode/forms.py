@@ -23,18 +23,12 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ENCODERS
 from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
-from relcore.catalog.catalog import stored_encodings
+from relcore.catalog.encodings import stored_encodings
 from relcore.encoders import datasets
-from relcore.encoders.encoder import (
-    DatasetEntry,
-    DatasetSpec,
-    Encoder,
-    Kind,
-    dataset_place,
-    hub_folder,
-    png_thumbnail,
-)
-from relcore.files.reading import natural
+from relcore.encoders.dataset import DatasetEntry, DatasetSpec, Kind, dataset_place, hub_folder
+from relcore.encoders.encoder import Encoder
+from relcore.encoders.pictures import png_thumbnail
+from relcore.files.parts import natural
 from relcore.runs.entries import digest_of
 
 PICTURES = 12

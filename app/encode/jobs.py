@@ -11,8 +11,10 @@ import streamlit as st
 
 from app import jobs, session
 from app.widgets import space_name
-from relcore.catalog.catalog import SpaceSpec, encode_job, encoding_job_key, encoding_specs, stored_encodings
-from relcore.encoders.encoder import DatasetSpec, Encoder
+from relcore.catalog.catalog import SpaceSpec, encoding_specs
+from relcore.catalog.encodings import encode_job, encoding_job_key, stored_encodings
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import Encoder
 from relcore.runs.jobs import Job
 
 _JOINED = "relscope.encodings-joined"

@@ -16,7 +16,7 @@ from app.plain_text import plain_name
 from app.spaces import sources
 from app.widgets import space_name
 from relcore.catalog.catalog import SpaceSpec
-from relcore.encoders.encoder import DatasetSpec
+from relcore.encoders.dataset import DatasetSpec
 
 
 def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None:

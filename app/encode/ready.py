@@ -10,7 +10,8 @@ import streamlit as st
 from app.jobs import queue
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.encoders.encoder import DatasetSpec, Encoder, TrainedEncoder, dataset_place
+from relcore.encoders.dataset import DatasetSpec, dataset_place
+from relcore.encoders.encoder import Encoder, TrainedEncoder
 from relcore.stitch.try_it import ItemEncoder, item_encoder, joined_encoder, why_not
 
 

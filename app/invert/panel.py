@@ -36,24 +36,21 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, general, percent, short
 from relcore.base.settings import settings_of
 from relcore.figures.scene import Scene
-from relcore.invert.inversion import (
+from relcore.invert.inversion import Inversion, InversionSpec, PairedRows, side_names
+from relcore.invert.recovery import (
     COLORS,
-    Inversion,
-    InversionSpec,
-    LiveInversion,
-    PairedRows,
     RecoveredRows,
     Recovery,
     RecoveryErrors,
-    SlidAnswers,
     error_edges,
     inversion_scene,
     recovered_rows,
-    side_names,
 )
+from relcore.invert.sliders import LiveInversion, SlidAnswers
 from relcore.maps.pane_maps import View, ViewSpec
 from relcore.panes.payload import PaneEvent
-from relcore.spaces.space import GuessedIds, Match
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match
 
 _SETTINGS = settings_of(InversionSpec)
 _BY = {True: "Auto", False: "By hand"}

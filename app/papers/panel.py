@@ -25,32 +25,22 @@ from app.workspace import BUNDLED, Workspace
 from relcore.base.names import STUDIES
 from relcore.base.numbers import and_list, general, short
 from relcore.base.report import Table
-from relcore.studies.papers import (
+from relcore.studies.claims import (
     DOES_NOT,
     HOLDS,
     NO,
     PARTLY,
     RULE,
-    RUNS,
-    SHARE,
     UNDECIDED,
-    WORDS,
     YES,
     ClaimVerdict,
     Decided,
-    Number,
-    Ours,
-    PaperRow,
-    PaperRun,
     as_csv,
-    find_row,
-    load_rows,
-    named_rows,
-    result_of,
-    spread_of,
-    studies_of,
     verdicts_of,
 )
+from relcore.studies.paper_runs import RUNS, PaperRun, result_of
+from relcore.studies.papers import PaperRow, find_row, load_rows, named_rows, studies_of
+from relcore.studies.published import SHARE, WORDS, Number, Ours, spread_of
 from relcore.studies.study import StudySpec, study_of
 
 _SIGNS = {YES: "✓", NO: "✗"}

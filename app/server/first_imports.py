@@ -57,7 +57,7 @@ def _load_first_spaces() -> None:
     """Load the bundled words and their digests, unless files were given to `relscope app`."""
     from relcore.base.access import OPENED
     from relcore.catalog import catalog
-    from relcore.encoders.sentences import BUNDLED
+    from relcore.encoders.words import BUNDLED
 
     if os.environ.get(OPENED, "[]") == "[]":
         for name in BUNDLED:

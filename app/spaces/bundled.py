@@ -14,13 +14,13 @@ import streamlit as st
 from app import messages, sharing
 from app.encode import forms, panel
 from app.page_settings import segments
-from app.spaces import loading
+from app.spaces import file_settings, loading
 from app.tables import chosen_rows
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
 from relcore.catalog.catalog import CatalogEntry
-from relcore.files import reading
+from relcore.files import item_rows
 from relcore.files.columns import size_in_words
 from relcore.runs.entries import digest_of
 
@@ -34,8 +34,8 @@ def _available(folder: str | None) -> list[CatalogEntry]:
 
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
 def _tables_in(folder: str) -> list[str]:
-    tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in reading.SUFFIXES)
-    return [str(path) for path in islice(tables, _MOST_TABLES) if reading.is_metadata(path)]
+    tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in item_rows.SUFFIXES)
+    return [str(path) for path in islice(tables, _MOST_TABLES) if item_rows.is_metadata(path)]
 
 
 def draw() -> None:
@@ -135,7 +135,7 @@ def _entry_limit(entry: CatalogEntry, limit: int) -> int | None:
     return entry.spec.limit if fits else limit
 
 
-def _describe_entry(entry: CatalogEntry, limit: int) -> loading.ToLoad | None:
+def _describe_entry(entry: CatalogEntry, limit: int) -> file_settings.ToLoad | None:
     spec = entry.spec
     limit = _entry_limit(entry, limit)
     if spec.source != "file":
@@ -151,5 +151,5 @@ def _describe_entry(entry: CatalogEntry, limit: int) -> loading.ToLoad | None:
         tables = [table for table in tables if table != path]
     proposed = None
     if tables:
-        proposed = loading.tables_of((path, *tables)).get(path)
-    return loading.describe(path, spec.options, limit, tables, proposed)
+        proposed = file_settings.tables_of((path, *tables)).get(path)
+    return file_settings.describe(path, spec.options, limit, tables, proposed)

@@ -17,7 +17,8 @@ from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.report import delimited_text
-from relcore.passport.check import FEWEST_ROWS, CheckChart, CheckRows
+from relcore.check.chart import CheckChart
+from relcore.check.collection import FEWEST_ROWS, CheckRows
 
 _NONE = "no reference"
 

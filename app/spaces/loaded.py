@@ -16,7 +16,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.entries import digest_of
-from relcore.spaces.space import LatentSpace, Match
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 
 
 def draw(workspace: Workspace, pair: Match | None) -> None:

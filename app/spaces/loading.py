@@ -1,14 +1,11 @@
-"""Load files as spaces. If two spaces have no id in common, pair their rows."""
+"""Load files as spaces."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -16,278 +13,22 @@ from app import compute, messages, session
 from app.places import CONNECT, EXPLORE, go
 from app.plain_text import plain, plain_name
 from app.spaces import sources
-from app.widgets import bound, space_labels, space_name
-from app.workspace import BUNDLED, Workspace
+from app.spaces.file_settings import Options, Read, ToLoad, describe, read_about, tables_of
+from app.spaces.pairing import agrees_in_order, likely_by_rows, link_button, row_order_button, score_in_order
+from app.widgets import space_name
+from app.workspace import BUNDLED
 from relcore.base import access, records
-from relcore.base.errors import SpaceError, quote
-from relcore.base.numbers import counted, short
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.base.records import candidates, is_absolute, last_part, with_paths
 from relcore.catalog import row_tables
 from relcore.catalog.catalog import SpaceSpec
-from relcore.files import reading
-from relcore.files.columns import (
-    NO_CHOICES,
-    OPTIONS,
-    TEXT_OR,
-    Choices,
-    Columns,
-    overview,
-    shown_name,
-    size_in_words,
-)
-from relcore.files.tables import TABLES
-from relcore.runs.entries import digest_of
-from relcore.scores.cka import linear_cka
-from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace
+from relcore.files import item_rows, reading
 
-Result = TypeVar("Result")
-Options = tuple[tuple[str, str], ...]  # the options of a `SpaceSpec`
-ToLoad = tuple[SpaceSpec, str]  # a spec, and the size of the space in words if it is known
-Read = tuple[Columns, Options]  # how to read a table
-_AUTOMATIC = "Automatic"
-_NONE = "None"
-_CHOOSERS = {
-    "id_column": ("Ids", "Rows of two spaces are paired by their ids."),
-    "label_column": ("Labels", "One category per row, for colours and classifiers."),
-    "count_column": ("Counts", "How often each row occurs; “most frequent” anchors use it."),
-    "text_column": ("Text", "Shown on hover and in the inspector."),
-    "picture_column": (
-        "Pictures",
-        "Pictures, or paths of picture files. Shown on hover and in the inspector.",
-    ),
-}
-_ROLES = {option: role for role, option in OPTIONS.items()}
 _FAILED = "relscope.spaces-failed"  # space that could not be loaded → the error
-
 # State key: spaces without ids, which are compared once the user says how their rows are paired.
 _OFFERED = "relscope.spaces-offered"
-_MOST_NAMES = 2_000  # number of columns offered in a chooser
-_COMPARED = 5000  # number of rows whose order is compared, taken from the start
-_FEW = 8  # a file with at most this many columns of numbers may use one as ids
 _MOST_NAMED = 3  # number of spaces in the name of an undo step
-
-
-@compute.cached(128, key=lambda read, path, *settings: (read, path, compute.file_stamps([path]), *settings))
-def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Result:
-    """The result of a function that reads a file. The session must have access to the file. If the file has
-    changed, it is read again."""
-    return read(access.regular_file(access.readable_path(path)), *settings)
-
-
-@compute.cached(32, key=lambda paths: (paths, compute.file_stamps(paths)))
-def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
-    """A dictionary from each file that is a space to the table that describes its rows, None if there is no
-    table."""
-    described = {path for path in paths if reading.is_metadata(path)}
-    specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=described.__contains__)]
-    joined = row_tables.with_their_tables(specs, in_order=False)
-    tables = ((Path(spec.name), spec.option("metadata")) for spec in joined)
-    return {path: Path(table) if table else None for path, table in tables}
-
-
-def describe(
-    path: Path,
-    options: Options,
-    limit: int,
-    tables: Sequence[Path] = (),
-    proposed: Path | None = None,
-    known: dict[Path, Read | None] | None = None,
-    below: DeltaGenerator | None = None,
-) -> ToLoad | None:
-    """The spec for a file, with the metadata, columns and matrix that the user chooses. While a choice is
-    unclear, a message says so, and None is returned.
-
-    `tables` are tables that may describe the rows of the file, and `proposed` is the most likely one. `known`
-    has the result of each table that was read before, and `below` is the container that shows its columns.
-    """
-    known = {} if known is None else known
-    table = None
-    if tables:
-        table = _choose_table(path, tables, proposed)
-    if table and table not in known:
-        with (below or st.container()).container(border=True):
-            st.markdown(f"**{plain_name(table.name)}**")
-            known[table] = choose_columns(table, metadata=True)
-    is_table = not table and path.suffix.lower() in TABLES
-    if table:
-        read = known[table]
-    elif is_table:
-        read = choose_columns(path)
-    else:
-        read = None
-    matrix = _choose_matrix(path, options)
-    if matrix is None or (read is None and (table or is_table)):
-        return None
-    chosen, (n, dimension) = matrix
-    if not is_table and dimension is None:
-        compute.load_space(SpaceSpec("file", str(path), limit, options))  # an invalid file raises its error
-    if read:
-        if is_table:
-            n = read[0].n
-            dimension = read[0].dimension
-        else:
-            n = read[0].n if n is None else n
-    size = size_in_words(n, dimension, limit)
-    if not is_table:
-        st.caption(". ".join(filter(None, (size, table and _joined(path, table, read[0])))))
-    options = (*options, *chosen, *((("metadata", str(table)),) if table else ()), *(read[1] if read else ()))
-    return SpaceSpec("file", str(path), limit, options), size
-
-
-def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
-    """The options that choose a matrix in the file, and its shape if it is known. Returns None until the user
-    has chosen a matrix."""
-    about = None
-    if access.readable_path(path).is_file():
-        about = read_about(reading.description_of, path)
-    if about:
-        matrices = about.choosable
-        usual = about.usual
-    else:
-        matrices = {}
-        usual = None
-    if named := dict(options).get("matrix"):
-        return (), matrices.get(named, (None, None))
-    if len(matrices) < 2:
-        return (), reading.shape_of(path) or (None, None)
-    names = list(matrices)
-    chosen = st.selectbox(
-        "Matrix",
-        names,
-        index=None if usual is None else names.index(usual),
-        format_func=lambda name: f"{name} · {size_in_words(*matrices[name])}",
-        key=f"import.matrix-{digest_of([str(path), *names])[:12]}",
-        placeholder="Choose a matrix",
-        help="The array, tensor or layer of the file that has a vector for each row.",
-        width=400,
-    )
-    if chosen is None:
-        messages.warning(f"{path.name} has {len(names):,} matrices. Choose the one to load.")
-        return None
-    return (("matrix", chosen),) * (chosen != usual), matrices[chosen]
-
-
-def _joined(path: Path, table: Path, columns: Columns) -> str:
-    """A sentence on how `read_metadata` joins a table to a file of vectors."""
-    if columns.place("ids") is not None and path.suffix.lower() != ".npy":
-        return f"{plain_name(table.name)} is joined by id if this file has ids, else by row order."
-    return f"Row 1 of {plain_name(table.name)} describes row 1 of this file, and so on."
-
-
-def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> Path | None:
-    index = 0
-    if proposed in tables:
-        index = 1 + tables.index(proposed)
-    chosen = st.selectbox(
-        "Texts and labels",
-        [_NONE, *range(len(tables))],
-        index=index,
-        format_func=lambda number: number if number == _NONE else tables[number].name,
-        key=f"import.metadata-{digest_of([str(path), *map(str, tables)])[:12]}",
-        help="The table that gives this file's ids, labels, texts, pictures and counts, one row per vector.",
-        width=320,
-    )
-    if chosen == _NONE:
-        return None
-    return tables[chosen]
-
-
-def choose_columns(path: Path, metadata: bool = False) -> Read | None:
-    """Draw the columns and their choosers, and return how to read the table. While a column is unclear, a
-    message says so, and None is returned.
-
-    For metadata, the options state the role of every column, so a later change of the automatic roles has no
-    effect.
-    """
-    if metadata:
-        read = reading.metadata_columns
-    else:
-        read = reading.column_roles
-    encoding = sources.choose_encoding(path)
-    if encoding is None:
-        return None
-
-    def roles(choices: Choices = NO_CHOICES) -> Columns:
-        return read_about(read, path, replace(choices, encoding=encoding))
-
-    try:
-        choices = _column_choosers([column.name for column in roles().columns], path, roles)
-        columns = roles(choices)
-    except SpaceError as error:
-        messages.error(error)
-        return None
-    if columns.note:
-        st.caption(f"Read with {plain(columns.note)}.")
-    _draw_columns(columns, path, encoding)
-    if metadata:
-        places = {option: columns.place(role) for option, role in _ROLES.items()}
-        chosen = {option: columns.columns[at].name for option, at in places.items() if at is not None}
-    else:
-        try:
-            columns.check(path.name)
-        except SpaceError as error:
-            messages.warning(error)
-            return None
-        chosen = {option: value for option in _CHOOSERS if (value := getattr(choices, option)) is not None}
-    if choices.ignore:
-        chosen["ignore"] = json.dumps(list(choices.ignore), ensure_ascii=False)
-    if encoding:
-        chosen["encoding"] = encoding
-    return columns, tuple(chosen.items())
-
-
-def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices], Columns]) -> Choices:
-    key = f"columns.{digest_of([str(path), list(names)])[:12]}"
-    offered = list(names[:_MOST_NAMES])
-    chosen: dict[str, Any] = {}
-    with st.popover("Change columns", icon=":material/view_column:"):
-        for option, (label, help_) in _CHOOSERS.items():
-            none = _NONE
-            if option == "id_column":
-                none = "Row numbers"
-            chosen[option] = st.selectbox(
-                label,
-                [_AUTOMATIC, none, *range(len(offered))],
-                format_func=lambda choice: choice if isinstance(choice, str) else shown_name(offered[choice]),
-                key=f"{key}.{option}",
-                help=help_,
-            )
-        left_out = st.multiselect(
-            "Leave out",
-            range(len(offered)),
-            format_func=lambda number: shown_name(offered[number]),
-            key=f"{key}.ignore",
-            placeholder="No column",
-            help="Columns to skip: they are no dimensions and have none of the roles above.",
-        )
-    named = {option: offered[number] for option, number in chosen.items() if isinstance(number, int)}
-    choices = Choices(**named, ignore=tuple(offered[number] for number in left_out))
-    for option in (option for option in chosen if option not in named and chosen[option] != _AUTOMATIC):
-        # Ignore columns that have this role by default, because the user chose no column for it.
-        while taken := _columns_of_role(roles(choices), option):
-            choices = replace(choices, ignore=(*choices.ignore, *taken))
-    return choices
-
-
-def _columns_of_role(columns: Columns, option: str) -> list[str]:
-    ids = option == "id_column"
-    role = _ROLES[option]
-    return [item.name for item in columns.columns if item.role == role or (ids and item.reason == TEXT_OR)]
-
-
-def _draw_columns(columns: Columns, path: Path, encoding: str) -> None:
-    table = pd.DataFrame(overview(columns), columns=["column", "read as", "why"])
-    cells = read_about(reading.first_cells, path, 3, encoding)
-    names = {column.name for column in columns.columns}
-    # A row of the overview may stand for several columns; show the cells of the first.
-    firsts = [title if title in names else title.partition(" … ")[0] for title in table["column"]]
-    for row in range(max(map(len, cells.values()), default=0)):
-        table[f"row {row + 1}"] = [cells[name][row] if name in cells else "" for name in firsts]
-    widths = {"column": 160, "read as": 120, "why": 220}
-    look = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
-    height = min(35 * (len(table) + 1) + 3, 320)
-    st.dataframe(table, hide_index=True, height=height, column_config=look)
 
 
 def draw_vectors() -> None:
@@ -386,7 +127,7 @@ def _describe_all(
     """The spec for each file. If a choice for a file is unclear, a message says so, and its spec is None.
     Files that cannot be read are listed in `errors`."""
     proposed = tables_of(paths)
-    tables = [path for path in paths if len(paths) > 1 and reading.is_metadata(path)]
+    tables = [path for path in paths if len(paths) > 1 and item_rows.is_metadata(path)]
     described: dict[Path, ToLoad | None] = {}
     known: dict[Path, Read | None] = {}
     files = st.container()
@@ -406,7 +147,7 @@ def _describe_all(
                 elif any(read_about(reading.column_roles, path).places("dimension")):
                     described[path] = describe(path, options, limit)
                 else:
-                    n = counted(read_about(reading.metadata_columns, path).n, "row")
+                    n = counted(read_about(item_rows.metadata_columns, path).n, "row")
                     messages.warning(
                         f"{path.name} has {n} and no vectors. Encode its texts under Texts, or, if it has ids"
                         " and labels, load a file with as many vectors beside it."
@@ -500,12 +241,12 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
             f"Neither **{first}** nor **{second}** has ids. Link finds which rows are the same thing. Pair by"
             " row order only if row 1 of both is the same item, row 2 of both, and so on."
         )
-        likely = len(spaces[0]) == len(spaces[1]) and _agrees_in_order(spaces)
+        likely = len(spaces[0]) == len(spaces[1]) and agrees_in_order(spaces)
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            if _link_button(likely=not likely):
+            if link_button(likely=not likely):
                 _compare(specs)
                 go(CONNECT, "Link")
-            if _row_order_button(spaces, likely=likely):
+            if row_order_button(spaces, likely=likely):
                 _compare((*row_tables.by_rows(*specs[:2]), *specs[2:]))
                 go(EXPLORE)
 
@@ -517,152 +258,9 @@ def _common_table(specs: Sequence[SpaceSpec]) -> str | None:
     spaces = list(map(compute.load_space, specs))
     if not table or table != specs[1].option("metadata") or not row_tables.pairs_in_order(specs, spaces):
         return None
-    score = _score_in_order(spaces)
+    score = score_in_order(spaces)
     if score > score.null.high:
         return table
-    return None
-
-
-def _score_in_order(spaces: Sequence[LatentSpace]) -> Score:
-    return linear_cka(*(space.vectors[:_COMPARED] for space in spaces))
-
-
-def _agrees_in_order(spaces: Sequence[LatentSpace]) -> bool:
-    """Whether two spaces with equally many rows are similar in row order. A caption shows the score."""
-    score = _score_in_order(spaces)
-    agrees = score > score.null.high
-    told = "rows do not agree in this order"
-    if agrees:
-        told = "rows agree, so they may be in the same order"
-    st.caption(
-        f"The {told}: linear CKA {short(score)}, chance up to {short(score.null.high)}, n = {score.n:,}."
-    )
-    return agrees
-
-
-def _link_button(likely: bool) -> bool:
-    return st.button(
-        "Link the rows",
-        type="primary" if likely else "secondary",
-        key="unpaired.link",
-        icon=":material/hub:",
-        help="Finds which rows are the same thing, from a few pairs that you know or from none.",
-    )
-
-
-def draw_unpaired(workspace: Workspace) -> None:
-    """Show examples of the ids of both spaces, and offer methods that pair their rows."""
-    ends = workspace.source, workspace.target
-    spaces = list(map(compute.load_space, ends))
-    labels = space_labels(workspace.spaces)
-    titles = [plain_name(labels[spec]) for spec in ends]
-    with st.container(border=True, key="unpaired"):
-        st.subheader("How are the rows of these two spaces paired?", anchor=False)
-        st.markdown(
-            f"Rows are paired by their ids. **{titles[0]}** and **{titles[1]}** have no id in common."
-        )
-        if step := session.history().redo_step:
-            st.markdown(f":material/redo: **Redo** (Ctrl+Y) brings back what you undid: {plain_name(step)}.")
-        examples = (
-            f"{title}: {counted(len(space), 'row')}, ids {plain_name(quote(space.ids[:3]))} …"
-            for title, space in zip(titles, spaces, strict=True)
-        )
-        st.caption(" · ".join(examples))
-        numbered = any(map(row_tables.is_numbered, spaces))
-        same = len(spaces[0]) == len(spaces[1])
-        if not numbered and same and not any(spec.source == "sample" for spec in ends):
-            st.caption(
-                "The ids of the two spaces look unrelated, so their rows are likely in different orders."
-            )
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            if _link_button(likely=not numbered or not same):
-                go(CONNECT, "Link")
-            if any(spec.source == "sample" for spec in ends):
-                st.caption(
-                    "Samples of shards pair by ids only: write the same ids into the shards of both folders."
-                )
-            elif _row_order_button(spaces, likely=numbered):
-                pair = dict(zip(ends, row_tables.by_rows(*ends), strict=True))
-                session.guarded(replace_spaces, "pair by row order", pair)
-                st.rerun()
-            for side, spec, title in zip(("source", "target"), ends, titles, strict=True):
-                _id_column(spec, side, title)
-        st.caption("You can also choose other spaces above.")
-
-
-def _row_order_button(spaces: Sequence[LatentSpace], likely: bool) -> bool:
-    """Draw the button that pairs rows by their order, and return whether the user clicked it. If this pairing
-    is `likely`, it is the main button."""
-    n, n_target = map(len, spaces)
-    if n != n_target:
-        st.caption(
-            f"Pairing by row order needs equally many rows; these spaces have {n:,} and {n_target:,}. If a"
-            " file is cut, or rows are left out, load it again with all rows. Else choose columns of ids."
-        )
-        return False
-    return st.button(
-        "Pair by row order",
-        key="unpaired.rows",
-        icon=":material/format_list_numbered:",
-        type="primary" if likely else "secondary",
-        help="Right if both spaces have the same items in the same order.",
-    )
-
-
-def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
-    path = Path(spec.option("metadata") or spec.name)
-    if spec.source != "file" or path.suffix.lower() not in reading.SUFFIXES:
-        return
-    if spec.option("metadata"):
-        read = reading.metadata_columns
-    else:
-        read = reading.column_roles
-    columns = read_about(read, path, NO_CHOICES)
-    if columns.dimension and columns.dimension > _FEW:
-        others = ("dimension", "pictures")
-    else:
-        others = ("pictures",)
-    names = [column.name for column in columns.columns if column.role not in others]
-    chosen = spec.option("id_column")
-
-    def apply(name: str) -> None:
-        options = {option: value for option, value in spec.options if option not in ("ids", "id_column")}
-        if name != _AUTOMATIC:
-            options |= {"id_column": name}
-        replace_spaces(f"ids from {shown_name(name)}", {spec: replace(spec, options=tuple(options.items()))})
-
-    key = f"unpaired.{side}-{digest_of(spec)[:12]}"
-    value = chosen if chosen in names else _AUTOMATIC
-    bound(
-        st.selectbox,
-        f"Id column of {title}",
-        key,
-        value,
-        apply,
-        options=[_AUTOMATIC, *names],
-        format_func=shown_name,
-        width=240,
-    )
-
-
-def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
-    """Replace spaces by others as one step. Raises a SpaceError if a new space cannot be read."""
-    for spec in instead.values():
-        compute.load_space(spec)
-    session.set_workspace(step, session.with_spaces(session.workspace(), instead))
-
-
-def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """Both spaces with row numbers as ids. Returns None if pairing by row number is not likely to be
-    right."""
-    if "sample" in (source.source, target.source):  # samples are not in a common order
-        return None
-    try:
-        likely = row_tables.pairs_by_rows(compute.load_space(source), compute.load_space(target))
-    except SpaceError:
-        return None
-    if likely:
-        return row_tables.by_rows(source, target)
     return None
 
 

@@ -16,10 +16,12 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, is_address
-from relcore.files.reading import is_one_space
+from relcore.files.parts import is_one_space
 from relcore.runs.jobs import Job
-from relcore.sharded.operations import SAMPLE, sample_job, sample_spec
-from relcore.sharded.space import ShardedSpace, filesystem
+from relcore.sharded.places import filesystem
+from relcore.sharded.space import ShardedSpace
+from relcore.sharded.survey import sample_job, sample_spec
+from relcore.sharded.writing import SAMPLE
 
 _ASKED = "relscope.samples-asked"  # folders to sample, and number of rows per sample
 _KEEP = {"persist_state": "session"}

@@ -16,10 +16,10 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FORMATS
 from relcore.base.writing import disk_errors, new_folder, write
 from relcore.encoders import datasets
-from relcore.encoders.encoder import HUB_NAME
-from relcore.encoders.encoder import SUFFIXES as IMAGES
-from relcore.files import arrays, reading
-from relcore.files.tables import ENCODINGS, UTF8
+from relcore.encoders.dataset import HUB_NAME
+from relcore.encoders.pictures import SUFFIXES as IMAGES
+from relcore.files import item_rows, parts, reading, zip_files
+from relcore.files.text_tables import ENCODINGS, UTF8
 from relcore.runs.entries import digest_of
 
 Kind = Literal["Vectors", "Texts", "Pictures"]
@@ -33,7 +33,7 @@ HOLDS = {
     ),
     "Texts": (
         "A table with a column of texts, or a .txt file with a text in each line. It is encoded here.",
-        f"{', '.join(reading.OF_TEXTS)}. Columns of labels and ids are kept.",
+        f"{', '.join(item_rows.OF_TEXTS)}. Columns of labels and ids are kept.",
         "~/sentences.csv, or a Hugging Face dataset: owner/name",
     ),
     "Pictures": (
@@ -43,8 +43,6 @@ HOLDS = {
     ),
 }
 _VERBS = {"Vectors": "Load as vectors", "Texts": "Encode as texts", "Pictures": "Encode as pictures"}
-
-
 _UPLOAD = "spaces.upload"
 # State keys: uploaded files that are not loaded yet, of this visit to Data and of earlier ones.
 _DROPPED = "relscope.dropped"
@@ -135,7 +133,7 @@ def kind_of(path: Path) -> Kind:
     """The most likely content of a file or folder. Returns "Vectors" if it is unknown."""
     path, suffix = access.readable_path(path), path.suffix.lower()
     if path.is_dir():
-        if reading.is_one_space(path):
+        if parts.is_one_space(path):
             return "Vectors"
         if datasets.holds_images(path):
             return "Pictures"
@@ -144,12 +142,12 @@ def kind_of(path: Path) -> Kind:
         return "Pictures"
     if suffix in (".jsonl", ".ndjson", ".txt") and reading.description_of(path).shape is None:
         return "Texts"
-    if suffix not in reading.SUFFIXES or not reading.is_metadata(path):
+    if suffix not in item_rows.SUFFIXES or not item_rows.is_metadata(path):
         return "Vectors"
-    roles = reading.metadata_columns(path)
+    roles = item_rows.metadata_columns(path)
     if roles.places("pictures"):
         return "Pictures"
-    numbers = "number" in reading.first_kinds(path).values()
+    numbers = "number" in item_rows.first_kinds(path).values()
     if roles.places("text") or not numbers:
         return "Texts"
     return "Vectors"
@@ -207,7 +205,7 @@ def picture_folder(paths: Sequence[Path]) -> Path:
             place.parent.mkdir(exist_ok=True)
             with new_folder(place) as made:
                 if first.suffix.lower() == ".zip":
-                    arrays.unpack(access.regular_file(first), made, IMAGES)
+                    zip_files.unpack(access.regular_file(first), made, IMAGES)
                 for path in paths if first.suffix.lower() != ".zip" else ():
                     if not (made / path.name).exists():
                         name = path.name
@@ -232,7 +230,7 @@ def of_kind(kind: Kind, paths: Sequence[Path]) -> list[Path]:
 def _is_damaged_table(path: Path) -> bool:
     """Whether a file is a damaged table, which should be read as texts, because that gives a better error
     message."""
-    return path.suffix.lower() in reading.OF_TEXTS and path.is_file() and not reading.first_kinds(path)
+    return path.suffix.lower() in item_rows.OF_TEXTS and path.is_file() and not item_rows.first_kinds(path)
 
 
 def choose_encoding(path: Path) -> str | None:
@@ -263,7 +261,7 @@ def choose_encoding(path: Path) -> str | None:
 
 @compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))
 def _encoding_of(path: Path) -> str:
-    return reading.encoding_of(access.regular_file(access.readable_path(path)))
+    return item_rows.encoding_of(access.regular_file(access.readable_path(path)))
 
 
 def offer_others(kind: Kind, paths: Sequence[Path]) -> None:

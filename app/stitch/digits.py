@@ -21,7 +21,9 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import and_list, percent
 from relcore.catalog.catalog import held_out_ids
 from relcore.catalog.naming import example_spaces
-from relcore.encoders.encoder import Dataset, look_of, made_like, png_thumbnail
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.drawings import look_of, made_like
+from relcore.encoders.pictures import png_thumbnail
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 from relcore.stitch.try_it import Answers, answers_of, rows_of
 

@@ -18,13 +18,17 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.base.numbers import counted, percent
-from relcore.catalog.catalog import SpaceSpec, encode, encode_job, encoding_job_key, stored_encodings
-from relcore.encoders.datasets import LANGUAGES, load_dataset, read_pair_list
-from relcore.encoders.encoder import DatasetSpec, Encoder, dataset_place
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.encodings import encode, encode_job, encoding_job_key, stored_encodings
+from relcore.encoders.bundled_data import LANGUAGES
+from relcore.encoders.dataset import DatasetSpec, dataset_place
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import Encoder
+from relcore.encoders.item_tables import read_pair_list
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.runs.entries import digest_of
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 from relcore.stitch.try_it import (
     CrossLingual,
     Pairs,

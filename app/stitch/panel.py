@@ -31,7 +31,8 @@ from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.naming import EXAMPLES, Example, example_spaces
 from relcore.represent.translation import MethodSettings
 from relcore.runs.entries import digest_of
-from relcore.spaces.space import LatentSpace, short_names
+from relcore.spaces.matching import short_names
+from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import (
     SHOWN,
     STITCH_METRICS,
@@ -362,7 +363,7 @@ def _told(methods: Sequence[str]) -> str:
 
 
 def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) -> None:
-    from relcore.figures.screen import matrices_figure
+    from relcore.figures.screen_matrices import matrices_figure
 
     framed = cell and st.session_state.get(_PAIR)  # the frame marks the pair shown in detail below
     methods = by_score(result, metric)

@@ -26,18 +26,13 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.base.numbers import and_list, counted
 from relcore.catalog.catalog import SpaceSpec
-from relcore.encoders.encoder import (
-    Dataset,
-    Look,
-    decode_image,
-    look_of,
-    made_like,
-    png_thumbnail,
-    strokes_of,
-)
-from relcore.figures.charts import Matrices, name_of
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.drawings import Look, look_of, made_like, strokes_of
+from relcore.encoders.pictures import decode_image, png_thumbnail
+from relcore.figures.matrices import Matrices, name_of
 from relcore.figures.style import Theme, text_on
-from relcore.spaces.space import LatentSpace, short_names
+from relcore.spaces.matching import short_names
+from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import SharedRows, Stitching, StitchSpec, share_rows
 from relcore.stitch.try_it import (
     Answers,

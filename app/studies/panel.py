@@ -26,7 +26,9 @@ from relcore.base.report import delimited_text
 from relcore.base.settings import Setting
 from relcore.figures.export import chart_exportable
 from relcore.studies.papers import PaperRow, named_rows, rows_of_study
-from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of, study_report
+from relcore.studies.report import StudyChart, study_report
+from relcore.studies.runs import StudyRuns, run_row
+from relcore.studies.study import Study, StudySpec, study_of
 
 _GIVEN = "relscope.given-"
 _STOPPING = "relscope.stopping-study"

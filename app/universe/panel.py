@@ -21,7 +21,7 @@ from app.items import draw_rows, found_html, items_of, rows_html
 from app.page_settings import remembered, segments
 from app.places import CONNECT, DATA, EXPLORE, go
 from app.plain_text import bold_numbers, plain, plain_html
-from app.spaces.loading import replace_spaces
+from app.spaces.pairing import replace_spaces
 from app.tables import report_table
 from app.widgets import several_spaces, space_name
 from app.workspace import BUNDLED, Workspace
@@ -32,22 +32,15 @@ from relcore.base.numbers import counted, short
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec, base_of, numbered_spec
 from relcore.catalog.naming import EXAMPLES, example_spaces
-from relcore.compare.scene import PairMap
-from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
-from relcore.engine.engine import nearest
+from relcore.compare.all_pairs import AllPairs, metrics_among_spaces, pair_matrices
+from relcore.compare.pictures import PairMap
+from relcore.engine.nearest import nearest
 from relcore.figures.export import Exportable
 from relcore.scores.score import PairScores
-from relcore.spaces.space import LatentSpace, short_names
-from relcore.universe.universe import (
-    CHARTS,
-    MOST_LINED,
-    MOST_SPACES,
-    SUFFIX,
-    Universe,
-    UniverseChart,
-    UniverseSpec,
-    charts_of,
-)
+from relcore.spaces.matching import short_names
+from relcore.spaces.space import LatentSpace
+from relcore.universe.charts import CHARTS, MOST_LINED, UniverseChart, charts_of
+from relcore.universe.universe import MOST_SPACES, SUFFIX, Universe, UniverseSpec
 
 OPENS = "relscope.universe-opens"
 
@@ -104,7 +97,7 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
 
 
 def _heat_map(workspace: Workspace, by_name: dict[str, SpaceSpec], result: PairScores, grouped: bool) -> None:
-    from relcore.figures.screen import matrices_figure
+    from relcore.figures.screen_matrices import matrices_figure
 
     shown = result.grouped() if grouped else result
     pair = (workspace.source, workspace.target)

@@ -12,9 +12,9 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from relcore.base.rows import mean_row, unit_rows
-from relcore.encoders.datasets import LANGUAGES, load_parallel
+from relcore.encoders.bundled_data import LANGUAGES, load_parallel
 from relcore.encoders.transformers import PretrainedText, minilm_folder
-from relcore.passport.passport import ANCHORS, encode_texts
+from relcore.passport.recipes import ANCHORS, encode_texts
 
 # of the everyday sentences in each language
 N = 300

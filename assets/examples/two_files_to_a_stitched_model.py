@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from relcore.cli import main
 from relcore.files.reading import load_space
 from relcore.represent.heads import fit_head
-from relcore.represent.similarity import RelativeProjection
-from relcore.spaces.space import match
+from relcore.represent.projection import RelativeProjection
+from relcore.spaces.matching import match
 from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
 
 paths = sys.argv[1:] or ["digits-1.npz", "digits-2.npz"]

@@ -21,22 +21,27 @@ from pathlib import Path
 from typing import Any
 
 from relcore.base.names import STUDIES
-from relcore.catalog.catalog import encode, encoding_key, held_out_ids, key_of, space_of, stored_encoding_spec
+from relcore.catalog.catalog import held_out_ids, stored_encoding_spec
+from relcore.catalog.encodings import encode, encoding_key, key_of, space_of
 from relcore.catalog.naming import EXAMPLES, example_spaces
 from relcore.catalog.task import Task
-from relcore.compare.scoring import Differences
+from relcore.compare.differences import Differences
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder
-from relcore.encoders.sentences import BUNDLED, load_words
+from relcore.encoders.words import BUNDLED, load_words
 from relcore.linking.link import BootstrapSpec
 from relcore.migrate import migration
-from relcore.migrate.measurements import ThresholdChange
+from relcore.migrate.thresholds import ThresholdChange
 from relcore.runs.entries import FOLDER, bundled_results
-from relcore.runs.store import Context, Store
-from relcore.spaces.space import LatentSpace, match
+from relcore.runs.store import Store
+from relcore.runs.work import Context
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, share_rows
-from relcore.studies.papers import commit_of
-from relcore.studies.study import StudyRuns, StudySpec, dataset_of, encoders_of, finished_run, study_of
+from relcore.studies.data import dataset_of, encoders_of
+from relcore.studies.paper_runs import commit_of
+from relcore.studies.runs import StudyRuns, finished_run
+from relcore.studies.study import StudySpec, study_of
 
 _LARGEST = 6_000_000  # bytes of a file
 _LONG = 20_000  # letters of metadata, above which an entry has a file of its own

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from relcore.base.names import METRICS
-from relcore.compare.scoring import AllPairs
+from relcore.compare.all_pairs import AllPairs
 from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import AlignedPair
 from relcore.scores.neighbours import jaccard, mrr

@@ -14,19 +14,10 @@ from pathlib import Path
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.runs.store import Store, in_use
-from relcore.studies.papers import (
-    RUNS,
-    SHIPPED,
-    Ours,
-    commit_of,
-    find_row,
-    is_current,
-    load_rows,
-    ours_of,
-    read_ours,
-    study_runs,
-)
-from relcore.studies.study import finished_run
+from relcore.studies.paper_runs import RUNS, commit_of, is_current, ours_of, study_runs
+from relcore.studies.papers import find_row, load_rows
+from relcore.studies.published import SHIPPED, Ours, read_ours
+from relcore.studies.runs import finished_run
 
 
 def measure(name: str, store: Store) -> Ours:

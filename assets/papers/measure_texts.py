@@ -19,9 +19,9 @@ from measure_trained import Row, main
 
 from relcore.base.access import data_folder
 from relcore.base.rows import mean_row
-from relcore.catalog.catalog import encode
-from relcore.encoders.encoder import Dataset
-from relcore.encoders.sentences import OnnxText
+from relcore.catalog.encodings import encode
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.onnx_texts import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.linking.link import BootstrapSpec, held_out_split
 from relcore.represent.heads import fit_heads
@@ -30,7 +30,7 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.study import dataset_of
+from relcore.studies.data import dataset_of
 
 MODELS = {"MiniLM L6": MiniLM(), "paraphrase L3": OnnxText()}
 SCORES = {"accuracy": "accuracy", "f1": "weighted F1"}

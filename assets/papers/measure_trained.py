@@ -25,15 +25,16 @@ from relscope_studies.graphs import Graph, load_graph
 from relcore import __version__
 from relcore.base.access import data_folder
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.catalog import encode
-from relcore.encoders.encoder import DatasetSpec
+from relcore.catalog.encodings import encode
+from relcore.encoders.dataset import DatasetSpec
 from relcore.engine.training import reproducible
 from relcore.runs.entries import digest_of
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.papers import RUNS, SHIPPED, Ours, commit_of, mean_and_deviation
+from relcore.studies.paper_runs import RUNS, commit_of
+from relcore.studies.published import SHIPPED, Ours, mean_and_deviation
 
 F1 = "weighted F1"
 SIGNED = "−1 … 1"

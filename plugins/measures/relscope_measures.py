@@ -9,16 +9,10 @@ import numpy as np
 
 from relcore.base.settings import setting
 from relcore.encoders.encoder import Encoder
-from relcore.engine.engine import need_k
+from relcore.engine.nearest import need_k
 from relcore.files.formats import Description, Format, float32, in_blocks
-from relcore.scores.measures import (
-    MATRIX_ROWS,
-    SampledMetric,
-    by_permutation,
-    paired_rows,
-    public_measure,
-    squared_distances,
-)
+from relcore.scores.matrix_measures import squared_distances
+from relcore.scores.sampled import MATRIX_ROWS, SampledMetric, by_permutation, paired_rows, public_measure
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
 

@@ -14,7 +14,8 @@ from relscope_studies.measures import FORMS, OURS, SCORES, chance_precision, ran
 from relcore.base.names import METRICS
 from relcore.base.numbers import short
 from relcore.runs.store import Store
-from relcore.studies.study import StudyRuns, StudySpec, study_of
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import StudySpec, study_of
 
 PAGE = Path(__file__).with_name("resi.md")
 RUNS = Path(__file__).parent / "relscope_studies" / "finished"

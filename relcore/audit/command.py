@@ -6,15 +6,15 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+from relcore.audit.anchor_audit import PairAudit
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.commands.anchors import anchors_of
 from relcore.commands.command import command, values_of
 from relcore.commands.inputs import spaces_of
 from relcore.commands.options import ByRow, DrawnAnchors, Pair, Results, Scheduler
-from relcore.compare.scoring import PairAudit
 from relcore.files.links import LINK_FILES, known_pairs, write_links
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 
 @dataclass

@@ -17,8 +17,9 @@ from relcore.catalog.naming import space_specs
 from relcore.commands.command import command
 from relcore.commands.options import Printed
 from relcore.files.columns import Choices, overview, size_in_words
-from relcore.files.reading import column_roles, parts_of, shape_of
-from relcore.files.tables import TABLES
+from relcore.files.parts import parts_of
+from relcore.files.reading import column_roles, shape_of
+from relcore.files.table_formats import TABLES
 
 # The command available lists spaces and tells what a file holds. The command encode encodes a dataset.
 

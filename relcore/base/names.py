@@ -177,18 +177,18 @@ SIMILARITIES = Family(
 )
 
 STRATEGIES = {
-    "random": Named("Random", ".represent.similarity:at_random", "each row with equal probability"),
+    "random": Named("Random", ".represent.strategies:at_random", "each row with equal probability"),
     "farthest-point": Named(
         "Farthest-point",
-        ".represent.similarity:farthest_point",
+        ".represent.strategies:farthest_point",
         "each next anchor is the row farthest from the anchors before it",
     ),
-    "k-means": Named("k-means", ".represent.similarity:k_means", "the row nearest to each centroid"),
+    "k-means": Named("k-means", ".represent.strategies:k_means", "the row nearest to each centroid"),
     "most-frequent": Named(
-        "Most frequent", ".represent.similarity:most_frequent", "the rows with the highest counts"
+        "Most frequent", ".represent.strategies:most_frequent", "the rows with the highest counts"
     ),
     "class-balanced": Named(
-        "Class-balanced", ".represent.similarity:class_balanced", "the same number from each label"
+        "Class-balanced", ".represent.strategies:class_balanced", "the same number from each label"
     ),
 }
 
@@ -232,37 +232,37 @@ METRICS = Family(
     "metrics",
     MetricName,
     {
-        "jaccard": MetricName("Jaccard", ".scores.comparison:Jaccard", of=("pair",)),
-        "mrr": MetricName("MRR", ".scores.comparison:MeanReciprocalRank", of=("pair",)),
+        "jaccard": MetricName("Jaccard", ".scores.metrics:Jaccard", of=("pair",)),
+        "mrr": MetricName("MRR", ".scores.metrics:MeanReciprocalRank", of=("pair",)),
         "class agreement": MetricName(
             "class agreement",
-            ".scores.comparison:ClassAgreement",
+            ".scores.metrics:ClassAgreement",
             "share of rows for which most nearest neighbours in the other space are of the row's class",
             of=("pair",),
             needs=("labels",),
         ),
-        "cosine": MetricName("cosine", ".scores.comparison:MeanCosine", of=("pair",)),
+        "cosine": MetricName("cosine", ".scores.metrics:MeanCosine", of=("pair",)),
         "cka": MetricName(
             "linear CKA",
-            ".scores.comparison:LinearCKA",
+            ".scores.metrics:LinearCKA",
             "similarity of the absolute spaces' Gram matrices, 0 to 1",
         ),
         "debiased cka": MetricName(
             "debiased CKA",
-            ".scores.comparison:DebiasedCKA",
+            ".scores.metrics:DebiasedCKA",
             "linear CKA without the bias of few rows: the chance level is 0",
             of=("spaces",),
         ),
         "relative cosine": MetricName(
             "relative cosine",
-            ".compare.scoring:RelativeCosine",
+            ".compare.all_pairs:RelativeCosine",
             "mean cosine of paired rows relative to the anchors",
             of=("spaces",),
             needs=("anchors", "projection"),
         ),
         "mutual knn": MetricName(
             "mutual kNN",
-            ".scores.comparison:MutualKNN",
+            ".scores.metrics:MutualKNN",
             "share of a row's nearest neighbours that are the same in both absolute spaces",
             of=("spaces",),
             needs=("k", "n_queries"),
@@ -270,64 +270,76 @@ METRICS = Family(
         # Measures from the literature. Each is a `scores.measures.Measure`; docs/measures.md lists them.
         "svcca": MetricName(
             "SVCCA",
-            ".scores.measures:SVCCA",
+            ".scores.subspace_measures:SVCCA",
             "mean canonical correlation of the principal axes with 99 % of the variance",
             of=("more",),
         ),
         "pwcca": MetricName(
             "PWCCA",
-            ".scores.measures:PWCCA",
+            ".scores.subspace_measures:PWCCA",
             "mean canonical correlation, each weighted by the share of the space that its axis explains",
             of=("more",),
         ),
         "gulp": MetricName(
-            "GULP", ".scores.measures:GULP", "agreement of ridge regressions on the two spaces", of=("more",)
+            "GULP",
+            ".scores.subspace_measures:GULP",
+            "agreement of ridge regressions on the two spaces",
+            of=("more",),
         ),
         "rsa": MetricName(
-            "RSA", ".scores.measures:RSA", "rank correlation of the distances between rows", of=("more",)
+            "RSA",
+            ".scores.matrix_measures:RSA",
+            "rank correlation of the distances between rows",
+            of=("more",),
         ),
         "kernel cka": MetricName(
             "RBF CKA",
-            ".scores.measures:KernelCKA",
+            ".scores.matrix_measures:KernelCKA",
             "CKA with Gaussian kernels, so near rows count most",
             of=("more",),
         ),
         "angular cka": MetricName(
-            "angular CKA", ".scores.measures:AngularCKA", "linear CKA as an angle, 1 − 2θ/π", of=("more",)
+            "angular CKA",
+            ".scores.matrix_measures:AngularCKA",
+            "linear CKA as an angle, 1 − 2θ/π",
+            of=("more",),
         ),
         "procrustes": MetricName(
             "Procrustes",
-            ".scores.measures:ProcrustesSimilarity",
+            ".scores.shape_measures:ProcrustesSimilarity",
             "how close the rows are after the best rotation; the distance is √(2 − 2s)",
             of=("more",),
         ),
         "angular shape": MetricName(
-            "angular shape", ".scores.measures:AngularShape", "Procrustes as an angle, 1 − 2θ/π", of=("more",)
+            "angular shape",
+            ".scores.shape_measures:AngularShape",
+            "Procrustes as an angle, 1 − 2θ/π",
+            of=("more",),
         ),
         "knn recall": MetricName(
             "k-NN recall",
-            ".scores.measures:NeighbourRecall",
+            ".scores.neighbour_measures:NeighbourRecall",
             "share of a row's nearest neighbours that are the same in both spaces (mutual kNN of Huh et al.)",
             of=("more",),
             needs=("k",),
         ),
         "cycle knn": MetricName(
             "cycle-kNN",
-            ".scores.measures:CycleKNN",
+            ".scores.neighbour_measures:CycleKNN",
             "share of rows that are neighbours of one of their neighbours in the other space",
             of=("more",),
             needs=("k",),
         ),
         "cknna": MetricName(
             "CKNNA",
-            ".scores.measures:CKNNA",
+            ".scores.neighbour_measures:CKNNA",
             "CKA, restricted to pairs of rows that are neighbours in both spaces",
             of=("more",),
             needs=("k",),
         ),
         "second-order cosine": MetricName(
             "second-order cosine",
-            ".scores.measures:SecondOrderCosine",
+            ".scores.neighbour_measures:SecondOrderCosine",
             "how similar a row's cosines to its neighbours are in the two spaces",
             of=("more",),
             needs=("k",),
@@ -394,27 +406,27 @@ class FormatName(Named):
 
 
 _FORMATS = {
-    ".npy": FormatName("NumPy", ".files.arrays:Npy", store="npy", shard="array"),
-    ".npz": FormatName("NumPy", ".files.arrays:Npz"),
-    ".safetensors": FormatName("safetensors", ".files.arrays:Safetensors"),
-    ".parquet": FormatName("Parquet", ".files.tables:Tables", store="parquet", shard="table"),
-    ".arrow": FormatName("Arrow", ".files.tables:Tables", shard="table"),
-    ".feather": FormatName("Feather", ".files.tables:Tables", shard="table"),
-    ".csv": FormatName("CSV", ".files.tables:Tables"),
-    ".tsv": FormatName("TSV", ".files.tables:Tables"),
-    ".jsonl": FormatName("JSON lines", ".files.tables:Tables"),
-    ".ndjson": FormatName("JSON lines", ".files.tables:Tables"),
-    ".bin": FormatName("word2vec", ".files.arrays:Word2VecBinary"),
-    ".bin.gz": FormatName("word2vec", ".files.arrays:Word2VecBinary"),
-    ".vec": FormatName("fastText", ".files.arrays:Word2VecText"),
-    ".vec.gz": FormatName("fastText", ".files.arrays:Word2VecText"),
-    ".txt": FormatName("GloVe", ".files.arrays:Word2VecText"),
-    ".txt.gz": FormatName("GloVe", ".files.arrays:Word2VecText"),
-    ".gz": FormatName("word2vec", ".files.arrays:Word2Vec"),
-    ".faiss": FormatName("faiss", ".files.arrays:Faiss", store="faiss"),
-    ".index": FormatName("faiss", ".files.arrays:Faiss", store="faiss"),
-    ".pt": FormatName("PyTorch", ".files.arrays:Torch"),
-    ".pth": FormatName("PyTorch", ".files.arrays:Torch"),
+    ".npy": FormatName("NumPy", ".files.numpy_files:Npy", store="npy", shard="array"),
+    ".npz": FormatName("NumPy", ".files.numpy_files:Npz"),
+    ".safetensors": FormatName("safetensors", ".files.tensors:Safetensors"),
+    ".parquet": FormatName("Parquet", ".files.table_formats:Tables", store="parquet", shard="table"),
+    ".arrow": FormatName("Arrow", ".files.table_formats:Tables", shard="table"),
+    ".feather": FormatName("Feather", ".files.table_formats:Tables", shard="table"),
+    ".csv": FormatName("CSV", ".files.table_formats:Tables"),
+    ".tsv": FormatName("TSV", ".files.table_formats:Tables"),
+    ".jsonl": FormatName("JSON lines", ".files.table_formats:Tables"),
+    ".ndjson": FormatName("JSON lines", ".files.table_formats:Tables"),
+    ".bin": FormatName("word2vec", ".files.word_vectors:Word2VecBinary"),
+    ".bin.gz": FormatName("word2vec", ".files.word_vectors:Word2VecBinary"),
+    ".vec": FormatName("fastText", ".files.word_vectors:Word2VecText"),
+    ".vec.gz": FormatName("fastText", ".files.word_vectors:Word2VecText"),
+    ".txt": FormatName("GloVe", ".files.word_vectors:Word2VecText"),
+    ".txt.gz": FormatName("GloVe", ".files.word_vectors:Word2VecText"),
+    ".gz": FormatName("word2vec", ".files.word_vectors:Word2Vec"),
+    ".faiss": FormatName("faiss", ".files.faiss_files:Faiss", store="faiss"),
+    ".index": FormatName("faiss", ".files.faiss_files:Faiss", store="faiss"),
+    ".pt": FormatName("PyTorch", ".files.tensors:Torch"),
+    ".pth": FormatName("PyTorch", ".files.tensors:Torch"),
 }
 FORMATS = Family("formats", FormatName, _FORMATS)
 
@@ -436,12 +448,17 @@ INDEXES = Family(
     "stores",
     IndexName,
     {
-        "npy": IndexName("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy", "npy"),
+        "npy": IndexName("NumPy file", ".stores.file_index:NpyIndex", "npy:FILE or FILE.npy", "npy"),
         "parquet": IndexName(
-            "Parquet file", ".stores.index:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN", "parquet"
+            "Parquet file",
+            ".stores.file_index:ParquetIndex",
+            "FILE.parquet or FILE.parquet#COLUMN",
+            "parquet",
         ),
-        "faiss": IndexName("faiss index", ".stores.index:FaissFile", "faiss:FILE or FILE.faiss", "faiss"),
-        "lancedb": IndexName("LanceDB", ".stores.index:LanceIndex", "lancedb:FOLDER#TABLE"),
+        "faiss": IndexName(
+            "faiss index", ".stores.file_index:FaissFile", "faiss:FILE or FILE.faiss", "faiss"
+        ),
+        "lancedb": IndexName("LanceDB", ".stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
     },
     private=True,
 )
@@ -467,9 +484,9 @@ ENCODERS = Family(
             ".encoders.vision:SmallVision",
             "or only one of them: mlp, cnn, residual, vit",
         ),
-        "pixels": Named("Pixels and edges", ".encoders.encoder:PixelComponents"),
+        "pixels": Named("Pixels and edges", ".encoders.pixels:PixelComponents"),
         "distorted-vision": Named("Small networks, distorted pictures", ".encoders.vision:DistortedVision"),
-        "swept-vision": Named("Swept networks, trained here", ".encoders.vision:SweptVision"),
+        "swept-vision": Named("Swept networks, trained here", ".encoders.swept_vision:SweptVision"),
         "pretrained-vision": Named(
             "Pretrained model", ".encoders.transformers:PretrainedVision", "or its folder or hub name"
         ),
@@ -479,7 +496,7 @@ ENCODERS = Family(
         "pretrained-text": Named(
             "Pretrained model", ".encoders.transformers:PretrainedText", "or its folder or hub name"
         ),
-        "onnx-text": Named("ONNX model", ".encoders.sentences:OnnxText", "or onnx, of a folder"),
+        "onnx-text": Named("ONNX model", ".encoders.onnx_texts:OnnxText", "or onnx, of a folder"),
     },
     private=True,
 )
@@ -601,27 +618,27 @@ FIGURES = Family(
     "figures",
     Named,
     {
-        "comparison": Named("", ".compare.scene:Panes"),
-        "scores": Named("", ".compare.scene:Scores"),
-        "anchor-audit": Named("", ".compare.scoring:AnchorAudit"),
-        "drift": Named("", ".drift.check:DriftChart"),
-        "all-pairs": Named("", ".compare.scene:PairMap"),
-        "differences": Named("", ".compare.scoring:GroupDifferences"),
-        "universe": Named("", ".universe.universe:UniverseChart"),
-        "study": Named("", ".studies.study:StudyChart"),
+        "comparison": Named("", ".compare.pictures:Panes"),
+        "scores": Named("", ".compare.pictures:Scores"),
+        "anchor-audit": Named("", ".audit.anchor_audit:AnchorAudit"),
+        "drift": Named("", ".drift.chart:DriftChart"),
+        "all-pairs": Named("", ".compare.pictures:PairMap"),
+        "differences": Named("", ".compare.differences_report:GroupDifferences"),
+        "universe": Named("", ".universe.charts:UniverseChart"),
+        "study": Named("", ".studies.report:StudyChart"),
         "stitch-matrix": Named("", ".stitch.stitching:StitchMatrix"),
         "stitch-confusion": Named("", ".stitch.stitching:StitchConfusion"),
         "try-it": Named("", ".stitch.try_it:TryIt"),
         "cross-lingual": Named("", ".stitch.try_it:CrossLingual"),
-        "inversion": Named("", ".invert.inversion:RecoveredRows"),
-        "inversion-errors": Named("", ".invert.inversion:RecoveryErrors"),
-        "migration-options": Named("", ".migrate.measurements:MigrationChart"),
-        "cascade-price": Named("", ".migrate.measurements:CascadePrice"),
-        "threshold-change": Named("", ".migrate.measurements:ThresholdScores"),
-        "passport": Named("", ".passport.check:PassportChart"),
-        "check": Named("", ".passport.check:CheckChart"),
-        "bootstrap": Named("", ".linking.link:BootstrapRounds"),
-        "bootstrap-scores": Named("", ".linking.link:BootstrapScores"),
+        "inversion": Named("", ".invert.recovery:RecoveredRows"),
+        "inversion-errors": Named("", ".invert.recovery:RecoveryErrors"),
+        "migration-options": Named("", ".migrate.charts:MigrationChart"),
+        "cascade-price": Named("", ".migrate.charts:CascadePrice"),
+        "threshold-change": Named("", ".migrate.charts:ThresholdScores"),
+        "passport": Named("", ".passport.pictures:PassportChart"),
+        "check": Named("", ".check.chart:CheckChart"),
+        "bootstrap": Named("", ".linking.pictures:BootstrapRounds"),
+        "bootstrap-scores": Named("", ".linking.pictures:BootstrapScores"),
     },
     private=True,
 )
@@ -649,35 +666,35 @@ STUDIES = Family(
     {
         "similarity-performance": StudyName(
             "Similarity to a reference",
-            ".studies.networks:SimilarityPerformance",
+            ".studies.similarity_performance:SimilarityPerformance",
             "Do networks that resemble a good one perform well?",
             "Moschella et al. 2023, Figs. 3 and 8",
             "What does similarity tell?",
         ),
         "anchor-count": StudyName(
             "Number of anchors",
-            ".studies.networks:AnchorCount",
+            ".studies.anchor_count:AnchorCount",
             "How many anchors does it take?",
             "Moschella et al. 2023, Fig. 6",
             "How many anchors?",
         ),
         "trained-count": StudyName(
             "Number of anchors, trained",
-            ".studies.networks:TrainedCount",
+            ".studies.relative_training:TrainedCount",
             "How many anchors does a network trained on relative rows need?",
             "Moschella et al. 2023, Fig. 6, left",
             "How many anchors?",
         ),
         "training": StudyName(
             "Training on relative rows",
-            ".studies.networks:TrainingRelative",
+            ".studies.relative_training:TrainingRelative",
             "Does training on relative representations cost accuracy?",
             "Moschella et al. 2023, Table 2",
             "Does stitching work?",
         ),
         "pruning": StudyName(
             "δ × ω of the pruned inverse",
-            ".studies.networks:Pruning",
+            ".studies.pruning:Pruning",
             "Which δ and ω recover the rows of another encoder best?",
             "Maiorca et al. 2024, Figs. 3 and 6",
             "Which settings?",
@@ -690,13 +707,10 @@ FAMILIES: tuple[Family[Any], ...] = (
     *(SIMILARITIES, METHODS, METRICS, FORMATS, INDEXES, ENCODERS, STUDIES),
     *(COMMANDS, TOOLS, TABS, FIGURES),
 )
-
-
 # Plugins: names that installed packages add, by entry points in groups such as ``relscope.metrics``.
 #
 # The names come from the packages' metadata; a package is imported when one of its names is used. A package
 # that fails causes a warning. No package can replace a name of Relscope or of another package.
-
 # Family → the base class of its entries. The entries of "methods" and "tabs" are functions, and those of
 # "commands" and "tools" are instances of the class.
 _BASES = {
@@ -704,7 +718,7 @@ _BASES = {
     "tools": "relcore.commands.command:Tool",
     "tabs": "",
     "figures": "relcore.catalog.task:Recipe",
-    "metrics": "relcore.scores.comparison:Metric",
+    "metrics": "relcore.scores.metrics:Metric",
     "similarities": "relcore.represent.similarity:Similarity",
     "encoders": "relcore.encoders.encoder:Encoder",
     "formats": "relcore.files.formats:Format",

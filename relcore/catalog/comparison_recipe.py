@@ -10,9 +10,9 @@ from relcore.base.errors import need_one_of, need_strings
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.task import need_same_content
 from relcore.maps.pane_maps import GRID, PANES, ViewSpec
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
-from relcore.spaces.space import Match, match
+from relcore.spaces.matching import Match, match
 
 
 @dataclass(frozen=True)

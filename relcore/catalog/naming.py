@@ -17,11 +17,15 @@ from relcore.base.names import ENCODERS
 from relcore.base.records import read_json
 from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
-from relcore.encoders.datasets import TASK, available_datasets, is_downloaded
-from relcore.encoders.encoder import HUB_NAME, Dataset, DatasetSpec, Encoder, encoder_class, encoder_from_json
-from relcore.encoders.sentences import BUNDLED, MODELS
+from relcore.encoders.bundled_data import TASK
+from relcore.encoders.dataset import HUB_NAME, Dataset, DatasetSpec
+from relcore.encoders.datasets import available_datasets, is_downloaded
+from relcore.encoders.encoder import Encoder, encoder_class, encoder_from_json
+from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
-from relcore.files.reading import FILE_OPTIONS, parts_of, series_of, shape_of
+from relcore.files.parts import parts_of, series_of
+from relcore.files.reading import shape_of
+from relcore.files.saving import FILE_OPTIONS
 from relcore.runs.entries import BundledResults, FinishedGroup
 from relcore.runs.store import Store
 from relcore.stores.index import parse_place

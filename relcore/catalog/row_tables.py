@@ -16,22 +16,23 @@ import pandas as pd
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.catalog.catalog import SpaceSpec, listed, load, numbered_spec
-from relcore.encoders.datasets import ItemRows, label_columns, load_dataset, table_ids
-from relcore.encoders.encoder import Dataset, DatasetSpec, dataset_place
+from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.item_tables import ItemRows, label_columns, table_ids
 from relcore.files.columns import OPTIONS, Choices, Columns
-from relcore.files.reading import (
+from relcore.files.item_rows import (
     OF_TEXTS,
     SUFFIXES,
     ItemTable,
     cell_content,
-    column_roles,
-    description_of,
     is_metadata,
     open_table,
     rows_by_id,
-    shape_of,
 )
-from relcore.spaces.space import LatentSpace, RowNumbers, ids_of
+from relcore.files.reading import column_roles, description_of, shape_of
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.matching import ids_of
+from relcore.spaces.space import LatentSpace
 
 Texts = Callable[[Sequence[str]], list[str]]
 _MOST = 200  # number of columns that rows can be coloured by

@@ -15,9 +15,11 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FIGURES
 from relcore.base.settings import check
 from relcore.base.version import __version__
-from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, listed, load, load_encoding, put_space
+from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, listed, load
+from relcore.catalog.encodings import load_encoding, put_space
 from relcore.runs.entries import Entry, StoreError, digest_of, plugins_in
-from relcore.runs.store import Context, Progress, Store, silent
+from relcore.runs.store import Store
+from relcore.runs.work import Context, Progress, silent
 from relcore.spaces.space import LatentSpace
 
 Result = TypeVar("Result")

@@ -17,10 +17,12 @@ from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.naming import SPACE_HELP, space_spec
+from relcore.check.chart import CheckChart
+from relcore.check.collection import Checked, CheckRows, check
+from relcore.check.repair import repair
 from relcore.commands.command import command, values_of
 from relcore.commands.options import JUnit, Results
-from relcore.files.reading import SPACE_KINDS, write_space
-from relcore.passport.check import CheckChart, Checked, CheckRows, check, repair
+from relcore.files.saving import SPACE_KINDS, write_space
 from relcore.passport.passport import SUFFIX, Passport
 from relcore.spaces.space import LatentSpace
 

@@ -11,8 +11,9 @@ import numpy as np
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import read_lines
-from relcore.represent.similarity import USUAL_ANCHORS, select_anchors, usual_anchors
-from relcore.spaces.space import GuessedIds, LatentSpace, scored_rows
+from relcore.represent.strategies import USUAL_ANCHORS, select_anchors, usual_anchors
+from relcore.spaces.ids import GuessedIds, scored_rows
+from relcore.spaces.space import LatentSpace
 
 _MOST_DIGITS = 18  # 18 digits fit into 64 bits
 

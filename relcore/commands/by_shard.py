@@ -16,12 +16,12 @@ from relcore.catalog.catalog import SpaceSpec, is_address
 from relcore.commands.anchors import number_or_ids, suspects_of
 from relcore.commands.inputs import Inputs, spaces_of
 from relcore.commands.progress import Bar, queue
-from relcore.files.reading import is_one_space
-from relcore.represent.similarity import usual_anchors
+from relcore.files.parts import is_one_space
+from relcore.represent.strategies import usual_anchors
 from relcore.stores.index import parse_place
 
 if TYPE_CHECKING:
-    from relcore.sharded.operations import Runner
+    from relcore.sharded.runner import Runner
     from relcore.sharded.space import ShardedSpace
 
 
@@ -68,7 +68,7 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
             f"{option}: expected spaces in single files, got folders of shards, which are paired by id; write"
             " the same ids into both folders, or none: then row numbers are the ids"
         )
-    from relcore.sharded.operations import Runner
+    from relcore.sharded.runner import Runner
     from relcore.sharded.space import ShardedSpace
 
     spaces = [ShardedSpace.open(place) for place in places]
@@ -132,7 +132,7 @@ def samples(options: argparse.Namespace, places: Sequence[str], also: Sequence[S
         raise SpaceError(
             "expected folders of shards only, or none, got both; write all spaces in shards, or none"
         )
-    from relcore.sharded.operations import sample_shards
+    from relcore.sharded.survey import sample_shards
 
     with shards(options, *places) as (run, *spaces):
         drawn = [

@@ -28,7 +28,8 @@ from relcore.commands.anchors import suspects_of
 from relcore.commands.progress import AT_ONCE_SECONDS, Bar, follow, queue
 from relcore.runs.entries import StoreError
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, Match
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 
 
 @dataclass
@@ -132,7 +133,7 @@ def pair_settings(specs: Sequence[SpaceSpec], pair: Match, anchors: tuple[str, .
     """The settings that are the same in the recipes of all figures about these two spaces (see
     `ComparisonRecipe`)."""
     from relcore.maps.pane_maps import ViewSpec
-    from relcore.maps.reduction import ReductionSpec
+    from relcore.maps.principal_axes import ReductionSpec
 
     digests = {"source_digest": pair.source.digest, "target_digest": pair.target.digest}
     looks = {"view": ViewSpec((), everything=True), "reduction": ReductionSpec(fit="first")}

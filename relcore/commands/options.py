@@ -8,7 +8,7 @@ from pathlib import Path
 from relcore.base.names import STRATEGIES
 from relcore.base.settings import setting
 from relcore.catalog.naming import SPACE_HELP
-from relcore.represent.similarity import USUAL_ANCHORS
+from relcore.represent.strategies import USUAL_ANCHORS
 
 SHARDS_HELP = (
     " Folders of shards: a folder, or an address such as s3://…, with two or more .npy, .parquet, .arrow or"

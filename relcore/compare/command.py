@@ -28,10 +28,11 @@ from relcore.commands.options import (
 from relcore.commands.progress import Bar
 from relcore.compare.reports import ExactScores, comparison_report
 from relcore.engine.device import preload_torch
-from relcore.engine.engine import need_k
+from relcore.engine.nearest import need_k
 from relcore.represent.translation import REPRESENTATIONS
-from relcore.scores.comparison import LIVE_QUERIES, class_labels, metrics_of_a_pair, score_forms
-from relcore.spaces.space import match
+from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms
+from relcore.scores.score_report import LIVE_QUERIES
+from relcore.spaces.matching import match
 
 
 @dataclass
@@ -128,7 +129,7 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Report:
-    from relcore.sharded.operations import ShardedScores, compare_shards
+    from relcore.sharded.comparison import ShardedScores, compare_shards
 
     if options.metrics:
         raise SpaceError(

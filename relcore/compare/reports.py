@@ -11,11 +11,15 @@ from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
 from relcore.represent.translation import ProjectionSpec
-from relcore.runs.store import Progress, Store, silent
-from relcore.scores.comparison import Scores, class_labels, metrics_of_a_pair, score_forms, scores_report
+from relcore.runs.store import Store
+from relcore.runs.work import Progress, silent
+from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Score, share_interval
-from relcore.spaces.space import GuessedIds, LatentSpace, Match, RowNumbers, distinct_names, match
+from relcore.scores.score_report import Scores, scores_report
+from relcore.spaces.ids import GuessedIds, RowNumbers
+from relcore.spaces.matching import Match, distinct_names, match
+from relcore.spaces.space import LatentSpace
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import numpy as np
 
 from relcore.base.rows import lengths, mean_row, row_blocks, unit_rows
 from relcore.drift.measures import BLOCK_ROWS, FEWEST, ROWS, TIE, Measure, mean_measure
-from relcore.spaces.space import LatentSpace, Match, row_hashes
+from relcore.spaces.matching import Match, row_hashes
+from relcore.spaces.space import LatentSpace
 
 _NAMED = 10  # maximum number of ids that are named
 _STAYED = 0.3  # maximum of median residual ÷ size of the rows; above it, most rows changed

@@ -5,18 +5,13 @@ version embeds all rows and queries again, or it embeds only queries, which sear
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from relcore.base import records
-from relcore.base.access import expand_home, regular_file
 from relcore.base.arguments import need_kind
 from relcore.base.errors import SpaceError, quote
 from relcore.base.junit import GateCase
@@ -25,10 +20,8 @@ from relcore.base.numbers import general, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
-from relcore.base.text import read_lines
 from relcore.base.version import __version__
-from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import Recipe, Task
+from relcore.catalog.task import Task
 from relcore.drift.broken_rows import Broken, broken
 from relcore.drift.measures import (
     EVERYTHING_NEW,
@@ -43,112 +36,13 @@ from relcore.drift.measures import (
     neighbour_shares,
     other_lengths,
 )
-from relcore.figures.charts import Line, Lines
-from relcore.figures.export import Exportable, chart_exportable
-from relcore.runs.store import Progress, Store, silent
+from relcore.drift.thresholds import Thresholds
+from relcore.runs.store import Store
+from relcore.runs.work import Progress, silent
 from relcore.scores.comparison import class_labels
-from relcore.scores.score import Z95
-from relcore.spaces.space import LatentSpace, Match, MatrixLike, as_spaces, distinct_names, known_rows, match
+from relcore.spaces.matching import Match, as_spaces, distinct_names, known_rows, match
+from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import Split
-
-# Thresholds: the largest changes above the noise level that raise no alarm.
-
-_WHAT = "thresholds of the drift gate"
-_MOST_BYTES = 1 << 16
-
-
-class _Shares:
-    def __post_init__(self) -> None:
-        for name, share in vars(self).items():
-            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-                raise SpaceError(f"{name}: expected a share from 0 to 1, got {share!r:.80}")
-
-
-@dataclass(frozen=True)
-class EverythingNew(_Shares):
-    """The thresholds, 0 … 1, if the new version embeds both rows and queries. Each limits a share, over all
-    rows and (`class_…`) within each class. `churn` limits the share of neighbours that change. `rho` limits
-    the share of the new rows' variance that no shift, scaling and rotation of the old rows explains.
-    """
-
-    churn: float = 0.05
-    rho: float = 0.01
-    class_churn: float = 0.1
-    class_rho: float = 0.05
-
-
-@dataclass(frozen=True)
-class NewQueries(_Shares):
-    """The thresholds, 0 … 1, if new queries search old vectors. Each limits a share, over all rows and
-    (`class_…`) within each class. `lost` limits the share of queries for which the old vector of another row
-    is nearer than that of the query itself. `churn` limits the share of neighbours that change.
-    """
-
-    lost: float = 0.01
-    churn: float = 0.05
-    class_lost: float = 0.05
-    class_churn: float = 0.1
-
-
-@dataclass(frozen=True)
-class BrokenRows(_Shares):
-    """The thresholds, 0 … 1, for the share of rows that the new version breaks, in both situations. A row is
-    broken if it is missing, zero, a repetition of another row, or out of place (`moved`); rows that were
-    already broken in the old version do not count. `constant` limits the share of dimensions that became
-    constant.
-    """
-
-    missing: float = 0.0
-    zero: float = 0.0
-    repeated: float = 0.0
-    moved: float = 0.0
-    constant: float = 0.01
-    class_missing: float = 0.05
-    class_zero: float = 0.05
-    class_repeated: float = 0.05
-    class_moved: float = 0.05
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """All thresholds of a drift check: those of both situations, and those for broken rows.
-
-    Examples
-    --------
-    >>> from relcore import Thresholds
-    >>> Thresholds() == Thresholds()
-    True
-    """
-
-    everything_new: EverythingNew = EverythingNew()
-    new_queries: NewQueries = NewQueries()
-    rows: BrokenRows = BrokenRows()
-
-
-def read_thresholds(path: str | Path) -> Thresholds:
-    """Read thresholds from a .toml file. Those that the file lacks get their default values."""
-    path = expand_home(path)
-    if (suffix := path.suffix.lower()) != ".toml":
-        raise SpaceError(f"{path}: expected {_WHAT} as a .toml file, got {suffix or 'no suffix'}")
-    if (size := regular_file(path).stat().st_size) > _MOST_BYTES:
-        raise SpaceError(f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {size >> 10:,}")
-    try:
-        tables = tomllib.loads("\n".join(read_lines(path, _WHAT)))
-    except (ValueError, RecursionError) as error:
-        raise SpaceError(f"{path}: expected {_WHAT} as TOML, got invalid TOML ({error!s:.200})") from None
-    return records.from_json(Thresholds, tables, str(path))
-
-
-def as_toml(thresholds: Thresholds) -> str:
-    return "\n".join(
-        f"[{name}]\n" + "".join(f"{quantity} = {share!r}\n" for quantity, share in table.items())
-        for name, table in records.to_json(thresholds).items()
-    )
-
-
-def default_file() -> str:
-    return (files("relcore.drift") / "thresholds.toml").read_text(encoding="utf-8")
-
 
 SITUATIONS = {
     EVERYTHING_NEW: Named("Everything is new", help="rows and queries are embedded by the new version"),
@@ -761,83 +655,3 @@ def by_severity(verdict: DriftVerdict) -> list[Check]:
             -check.sure / max(check.threshold, _LEAST),
         ),
     )
-
-
-_MOST_CLASSES = 40
-_LONGEST = 18
-
-
-@dataclass(frozen=True, kw_only=True)
-class DriftChart(Recipe, figure="drift"):
-    """A figure that shows, over all rows and within each class, the share of neighbours that change in both
-    situations, beside its noise level.
-
-    Examples
-    --------
-    >>> from relcore import DriftChart, SpaceSpec
-    >>> first, second = (SpaceSpec("file", name) for name in ("old.npy", "new.npy"))
-    >>> DriftChart(old=first, new=second).figure
-    'drift'
-    """
-
-    old: SpaceSpec
-    new: SpaceSpec
-    digests: tuple[str, ...] = ()
-    drift: DriftCheck = DriftCheck()
-    thresholds: Thresholds = Thresholds()
-
-    def draw(self, result: Drift | None = None) -> Exportable:
-        drift = self.computed(result)
-        drawn = chart_exportable(churn_chart(drift), self.to_json(), "relscope-drift")
-        verdict = drift.judged(self.thresholds)
-        return replace(drawn, table=verdict.table, latex=lambda: verdict.table().head(_MOST_CLASSES))
-
-
-def churn_chart(drift: Drift) -> Lines:
-    new, across = (
-        {
-            measure.group: measure
-            for measure in drift.measures
-            if (measure.situation, measure.quantity) == (situation, "churn")
-        }
-        for situation in SITUATIONS
-    )
-    classes = sorted((group for group in new if group), key=lambda group: -new[group].value)[:_MOST_CLASSES]
-    groups = ["", *classes]
-    lines = [_points(SITUATIONS[EVERYTHING_NEW].title, [new[group] for group in groups], -0.12)]
-    if across:
-        lines.append(_points(SITUATIONS[NEW_QUERIES].title, [across[group] for group in groups], 0.12))
-    noise = [new[group].noise for group in groups]
-    lines.append(
-        Line("noise level", np.arange(len(groups)), noise, labels=[group or "all rows" for group in groups])
-    )
-    shares = ", ".join(f"{step} {short(share)}" for step, share in shares_in_words(drift).items())
-    hidden = sum(bool(group) for group in new) - len(classes)
-    notes = (
-        f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k = {drift.k}",
-        f"Of the change: {shares}" * bool(shares),
-        f"{hidden:,} classes with less churn are in the table only" * bool(hidden),
-    )
-    return Lines(
-        tuple(lines),
-        "",
-        "share of neighbours that changed",
-        kind="points",
-        baselines=(("chance level", drift.chance_churn),),
-        note="\n".join(filter(None, notes)),
-        y_range=(-0.03, 1.05),
-        x_names=tuple(_distinct(["all rows", *classes])),
-    )
-
-
-def _points(name: str, measures: list[Measure], beside: float) -> Line:
-    values = np.array([measure.value for measure in measures])
-    reach = Z95 * np.array([measure.error for measure in measures])
-    labels = [measure.group or "all rows" for measure in measures]
-    place = np.arange(len(measures)) + beside
-    return Line(name, place, values, np.maximum(values - reach, 0), np.minimum(values + reach, 1), labels)
-
-
-def _distinct(names: list[str] | tuple[str, ...]) -> list[str]:
-    cut = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
-    return [name if cut.count(name) == 1 else f"{name} {number + 1}" for number, name in enumerate(cut)]

@@ -11,8 +11,9 @@ from relcore.catalog.naming import SPACE_HELP
 from relcore.commands.command import command, values_of
 from relcore.commands.inputs import spaces_of
 from relcore.commands.options import ByRow, JUnit, Results, Scheduler
-from relcore.drift.check import DriftCheck, Thresholds, default_file, read_thresholds
+from relcore.drift.check import DriftCheck
 from relcore.drift.check import report as drift_report
+from relcore.drift.thresholds import Thresholds, default_file, read_thresholds
 
 GATES = {
     "either": ("everything_new", "new_queries"),

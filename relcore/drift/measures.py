@@ -25,7 +25,8 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import lengths, mean_row, row_blocks, unit_rows
-from relcore.engine.engine import nearest, nearest_within, thin_svd, without_itself
+from relcore.engine.engine import thin_svd
+from relcore.engine.nearest import nearest, nearest_within, without_itself
 
 STEPS = ("shift", "scale", "rotation", "remains")
 BLOCK_ROWS = 2048  # number of rows per block in float64

@@ -11,21 +11,16 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ENCODERS
 from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, setting, settings_of
-from relcore.catalog.catalog import (
-    SpaceSpec,
-    encode_job,
-    encoding_job_key,
-    encoding_specs,
-    load,
-    stored_encodings,
-)
+from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
+from relcore.catalog.encodings import encode_job, encoding_job_key, stored_encodings
 from relcore.catalog.naming import DATASET_HELP, dataset_named, encoder_named
 from relcore.commands.command import command, flag, help_text, values_of
 from relcore.commands.options import Printed, Scheduler
 from relcore.commands.progress import follow, queue
+from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
-from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder
-from relcore.files.reading import SPACE_KINDS, write_space
+from relcore.encoders.encoder import Encoder
+from relcore.files.saving import SPACE_KINDS, write_space
 from relcore.runs.store import Store
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,10 +15,10 @@ from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.settings import Facts, setting
-from relcore.encoders.encoder import Dataset, EncodeBatch, Trained, TrainedEncoder, mode_of, pixel_array
-from relcore.encoders.transformers import (
-    TorchBatches,
-)
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
+from relcore.encoders.pictures import mode_of, pixel_array
+from relcore.encoders.transformers import TorchBatches
 from relcore.engine.training import (
     load_arrays,
     model_on,
@@ -30,14 +28,15 @@ from relcore.engine.training import (
     train_epoch,
     with_seed,
 )
-from relcore.runs.store import Progress
+from relcore.runs.work import Progress
 from relcore.spaces.space import LatentSpace
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
+from relcore.encoders.vision_networks import Architecture, small_network
 
-_BATCH = 64
+BATCH = 64
 _HELD_OUT = 0.2
 
 
@@ -47,7 +46,7 @@ def held_out_rows(n: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).permutation(n)[: max(1, round(_HELD_OUT * n))])
 
 
-class _Classifier(TrainedEncoder):
+class Classifier(TrainedEncoder):
     kind: ClassVar = "images"
 
     def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:
@@ -95,97 +94,7 @@ def _distorted(images: torch.Tensor) -> torch.Tensor:
     return grid_sample(images - dark, grid, align_corners=False) + dark
 
 
-Architecture = Literal["mlp", "cnn", "residual", "vit"]
 NAMES = {"mlp": "MLP", "cnn": "CNN", "residual": "Residual CNN", "vit": "ViT"}
-_LARGE = 16  # pixels; if a side is longer, the first convolution has stride 2
-_SMALLEST = 2  # minimum number of pixels per side after the convolutions
-_TOKENS = 8  # maximum number of patches per side
-
-
-def small_network(architecture: Architecture, channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """A network that maps images (m, channels, height, width) to vectors (m, width). Its weights are drawn
-    from torch's generator."""
-    from torch import nn
-
-    if architecture == "vit":
-        return _vit(channels, size, width)
-    if architecture == "mlp":
-        hidden = [nn.Linear(channels * size[0] * size[1], 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()]
-        return nn.Sequential(nn.Flatten(), *hidden, nn.Linear(256, width))
-
-    class Block(nn.Module):
-        """A residual block, relu(f(x) + shortcut(x)) (He et al., CVPR 2016, Fig. 2)."""
-
-        def __init__(self, before: int, after: int, stride: int) -> None:
-            super().__init__()
-            layers = [*_convolution(before, after, stride), *_convolution(after, after, 1)[:-1]]
-            self.body = nn.Sequential(*layers)
-            same = before == after and stride == 1
-            if same:
-                self.shortcut = nn.Identity()
-            else:
-                self.shortcut = nn.Conv2d(before, after, 1, stride, bias=False)
-
-        def forward(self, images):
-            return (self.body(images) + self.shortcut(images)).relu()
-
-    residual = architecture == "residual"
-    stride = 1 if max(size) <= _LARGE else 2
-    before, after = (24, 48) if residual else (32, 64)
-    layers = _convolution(channels, before, stride)
-    if residual:
-        layers += [Block(before, before, 1)]
-    height = ceil(size[0] / stride)
-    wide = ceil(size[1] / stride)
-    while max(height, wide) > _SMALLEST:
-        if residual:
-            layers += [Block(before, after, 2)]
-        else:
-            layers += _convolution(before, after, 2)
-        before = after
-        height = ceil(height / 2)
-        wide = ceil(wide / 2)
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * height * wide, width))
-
-
-def _convolution(before: int, after: int, stride: int) -> list[nn.Module]:
-    from torch import nn
-
-    return [nn.Conv2d(before, after, 3, stride, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
-
-
-def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """A vision transformer with two pre-norm layers and at most 8 × 8 patches (Dosovitskiy et al., ICLR
-    2021)."""
-    import torch
-    from torch import nn
-
-    side = max(2, ceil(max(size) / _TOKENS))
-    rows = ceil(size[0] / side)
-    columns = ceil(size[1] / side)
-    dimension = 64
-
-    class VisionTransformer(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.pad = nn.ZeroPad2d((0, columns * side - size[1], 0, rows * side - size[0]))
-            self.patches = nn.Conv2d(channels, dimension, side, side)
-            # Position vectors are drawn as large as patch vectors. With the usual .02, the network
-            # learns worse.
-            self.positions = nn.Parameter(0.3 * torch.randn(1, rows * columns, dimension))
-            layer = nn.TransformerEncoderLayer(
-                dimension, 4, 2 * dimension, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
-            )
-            self.layers = nn.TransformerEncoder(layer, 2, nn.LayerNorm(dimension), enable_nested_tensor=False)
-            self.out = nn.Linear(dimension, width)
-
-        def forward(self, images):
-            tokens = self.patches(self.pad(images)).flatten(2).transpose(1, 2)
-            return self.out(self.layers(tokens + self.positions).mean(dim=1))
-
-    return VisionTransformer()
-
-
 LARGEST = 64  # maximum number of pixels per side
 _READ = 256
 _LEARNING_RATE = 3e-3
@@ -195,7 +104,7 @@ _SECONDS = {"mlp": 4.6e-5, "cnn": 1.7e-4, "residual": 4.3e-4, "vit": 3.9e-4}
 
 
 @dataclass(frozen=True)
-class SmallVision(_Classifier):
+class SmallVision(Classifier):
     """A small network with `width` outputs, which are the space, and a linear head on them.
 
     AdamW trains it in batches of 64, with a learning rate that rises to .003 and then falls to 0. On the same
@@ -339,7 +248,7 @@ class SmallVision(_Classifier):
     ) -> dict[str, list[float]]:
         import torch
 
-        n_batches = -(-len(train) // _BATCH)
+        n_batches = -(-len(train) // BATCH)
         device = train.device
         settings = {"lr": _LEARNING_RATE, "weight_decay": 0.05, **step_settings(str(device))}
         optimizer = torch.optim.AdamW(model.parameters(), **settings)
@@ -456,185 +365,3 @@ class DistortedVision(SmallVision):
     is_offered: ClassVar = False
 
     epochs: int = setting(36, low=1, high=1000)
-
-
-_VALIDATION = 0.15  # share of the rows for validation, of those that are not held out
-
-
-@dataclass(frozen=True)
-class SweptVision(_Classifier):
-    """A classifier of small pictures of one size. Its last hidden layer, the output of a Linear, is the space
-    (n, width).
-
-    "mlp": (Linear, activation, dropout) × depth → Linear → head. "cnn": the same with 3 × 3 convolutions of
-    stride 1, 2, 2, …. The weights are those of the epoch with the best accuracy on the validation rows, 15 %
-    of the rows that are not held out. There is no momentum, schedule or decay, so that the effect of each
-    setting is visible.
-    """
-
-    architecture: Literal["mlp", "cnn"] = "mlp"
-    width: int = setting(64, low=1)
-    depth: int = setting(2, low=1)
-    activation: Literal["relu", "tanh"] = "relu"
-    dropout: float = setting(0.0, low=0, below=1)
-    optimizer: Literal["adam", "sgd"] = "adam"
-    learning_rate: float = setting(1e-3, above=0)
-    epochs: int = setting(12, low=1)
-    random_state: int = setting(0, low=0)
-
-    is_offered: ClassVar = False
-
-    @property
-    def title(self) -> str:
-        return f"Swept {NAMES[self.architecture]} {self.depth} × {self.width}, state {self.random_state}"
-
-    def train(
-        self, dataset: Dataset, report: Progress, watch: Callable[[np.ndarray], None] | None = None
-    ) -> Trained:
-        """Train the network. After each epoch, `watch` is called with the space of all rows, (n, width).
-
-        The metadata of the result are "losses", "accuracies" (on validation rows) and "test_accuracies" of
-        each epoch, and "epoch", the number of the best one, counted from 1.
-        """
-        import torch
-
-        parts = split_pictures(dataset)
-        device = torch_name()
-        size = parts.pixels.shape[1:]
-        n_classes = int(parts.classes.max()) + 1
-        images = torch.from_numpy(parts.pixels).to(device)
-        kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
-        losses = []
-        accuracies = []
-        test_accuracies = []
-        best = -1
-        weights = {}
-        with reproducible(self.random_state):
-            targets = torch.from_numpy(parts.classes).to(device)
-            model = new_network(self, size, n_classes).to(device)
-            settings = {"lr": self.learning_rate, **step_settings(device)}
-            optimizer = kinds[self.optimizer](model.parameters(), **settings)
-            loss_of = _loss_of(model, images, targets)
-            train = torch.from_numpy(parts.train).to(device)
-            for epoch in range(self.epochs):
-                model.train()
-                order = train[torch.randperm(len(train), device=device)]
-                total = train_epoch(loss_of, order.split(_BATCH), optimizer)
-                rows = _encode(model, images)
-                with torch.inference_mode():
-                    right = (model["head"](rows).argmax(dim=1) == targets).cpu().numpy()
-                losses.append(round(total / len(parts.train), 6))
-                accuracies.append(float(right[parts.validation].mean()))
-                test_accuracies.append(float(right[parts.test].mean()))
-                if watch:
-                    watch(rows.cpu().numpy())
-                if best < 0 or accuracies[-1] > accuracies[best]:
-                    best = epoch
-                    weights = saved_arrays(model)
-                report(epoch + 1, self.epochs, f"{self.title}: epoch {epoch + 1} of {self.epochs}")
-        facts = {"losses": losses, "accuracies": accuracies, "test_accuracies": test_accuracies}
-        facts |= {"epoch": best + 1, "size": list(size), "n_classes": n_classes}
-        return Trained(weights, {**facts, "pixel_mean": parts.mean, "pixel_deviation": parts.deviation})
-
-    def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
-        import torch
-
-        facts = trained.metadata
-        device = torch_name()
-        with reproducible(self.random_state):  # a new network draws random weights
-            model = new_network(self, facts["size"], facts["n_classes"])
-        load_arrays(model, trained.arrays)
-
-        def encode_batch(images: list) -> dict[str, np.ndarray]:
-            pixels = _grey(images, dataset.name, tuple(facts["size"][1:]))
-            pixels = torch.from_numpy((pixels - facts["pixel_mean"]) / facts["pixel_deviation"]).to(device)
-            with reproducible(self.random_state), model_on(model, device) as there:
-                return {"": _encode(there, pixels).cpu().numpy()}
-
-        return encode_batch
-
-
-@dataclass(frozen=True)
-class SplitPictures:
-    """Grey pixels (n, 1, height, width), standardised by the mean and deviation of the training rows; the
-    class of each row; and the numbers of the training, validation and test rows."""
-
-    pixels: np.ndarray
-    classes: np.ndarray
-    train: np.ndarray
-    validation: np.ndarray
-    test: np.ndarray
-    mean: float
-    deviation: float
-
-
-def split_pictures(dataset: Dataset) -> SplitPictures:
-    """The pixels and the split of a dataset. They are the same for every `SweptVision`.
-
-    Raises
-    ------
-    SpaceError
-        A label is missing, there are fewer than two classes, or pictures differ in size.
-    """
-    if dataset.labels is None:
-        names = np.array([])
-    else:
-        names = dataset.labels.astype(str)
-    if len(set(names)) < 2 or (names == "").any():
-        raise SpaceError(
-            f"{dataset.name}: expected a label for each picture, of two classes or more, to train on; choose"
-            " another"
-        )
-    images = dataset.items(0, len(dataset))
-    pixels = _grey(images, dataset.name, (images[0].height, images[0].width))
-    test = held_out_rows(len(names))
-    rest = np.random.default_rng(1).permutation(np.setdiff1d(np.arange(len(names)), test))
-    n_validation = max(1, round(_VALIDATION * len(rest)))
-    train = np.sort(rest[n_validation:])
-    validation = np.sort(rest[:n_validation])
-    classes = np.unique(names, return_inverse=True)[1].astype(np.int64)
-    mean = float(pixels[train].mean())
-    deviation = float(pixels[train].std()) or 1.0
-    pixels = ((pixels - mean) / deviation).astype(np.float32)
-    return SplitPictures(pixels, classes, train, validation, test, mean, deviation)
-
-
-def _grey(images: list, name: str, size: tuple[int, int]) -> np.ndarray:
-    need_one_size(images, size, name)
-    return pixel_array(images, "L", size, name).astype(np.float32)
-
-
-def _encode(model: nn.ModuleDict, images: torch.Tensor) -> torch.Tensor:
-    import torch
-
-    model.eval()
-    with torch.inference_mode():
-        return torch.cat([model["encoder"](part) for part in images.split(512)])
-
-
-def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
-    """A network with the parts "encoder" and "head". Its weights are drawn from torch's generator. `size` is
-    (1, height, width)."""
-    from torch import nn
-
-    activation = {"relu": nn.ReLU, "tanh": nn.Tanh}[spec.activation]
-    layers: list[nn.Module] = []
-    if spec.architecture == "mlp":
-        layers.append(nn.Flatten())
-        for before, after in pairwise([int(np.prod(size)), *[spec.width] * spec.depth]):
-            layers += [nn.Linear(before, after), activation(), nn.Dropout(spec.dropout)]
-        last = spec.width
-    else:
-        before, height, width = 1, *size[1:]
-        for layer in range(spec.depth):
-            stride = 2
-            if layer == 0 or max(height, width) <= 2:
-                stride = 1
-            layers += [nn.Conv2d(before, 24, 3, stride, padding=1), activation(), nn.Dropout(spec.dropout)]
-            before = 24
-            height = ceil(height / stride)
-            width = ceil(width / stride)
-        layers.append(nn.Flatten())
-        last = before * height * width
-    encoder = nn.Sequential(*layers, nn.Linear(last, spec.width))
-    return nn.ModuleDict({"encoder": encoder, "head": nn.Linear(spec.width, n_classes)})

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import cache, lru_cache
-from threading import Event, Lock, RLock, Thread
-from typing import Any, TypeVar
+from functools import cache
+from threading import RLock, Thread
+from typing import Any
 
 import numpy as np
 
 from relcore.base.environment import gpu_bytes, resolve, torch_name
 from relcore.base.errors import SpaceError, extra
-from relcore.base.rows import NO_LENGTH, MappedRows, Rows, content_of, inverse_lengths, is_constant
+from relcore.base.mapped_rows import MappedRows
+from relcore.base.memory import content_of, is_constant
+from relcore.base.rows import NO_LENGTH, Rows, inverse_lengths
+from relcore.engine.threads import ProcessSetting, T
 
 Array = Any  # a NumPy array, or a tensor on the device
-T = TypeVar("T")
-
 _GATHERED = 1 << 16  # number of rows that are copied to the device at a time
 _STAGED = 1 << 25  # bytes of a piece of pinned memory, through which arrays are copied piece by piece
-
 # Copies of rows on devices: (content, device) → rows. Equal content is stored once for all users. The least
 # recently used rows come first.
 _resident: OrderedDict[tuple[Hashable, str], Any] = OrderedDict()
@@ -33,7 +32,6 @@ _resident_lock = RLock()
 _owners: dict[tuple[Hashable, str], set[int]] = {}  # entry → the id() of each array whose copy it is
 _MEMORY = "memory"  # stands for the device of NumPy arrays
 _MEMORY_ROOM = 2**30  # maximum number of bytes of rows that stay in memory
-
 _COPYING = 4  # number of threads that copy memory; one thread reaches a quarter of the bandwidth
 
 
@@ -465,34 +463,7 @@ def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
     return work(NumpyDevice())
 
 
-class ProcessSetting:
-    """A setting of the whole process, such as a precision. The first thread that enters a block changes it;
-    the last one that leaves restores it."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._users = 0
-        self._before = None
-
-    @contextmanager
-    def changed(self, change: Callable[[], T], restore: Callable[[T], None]) -> Iterator[T]:
-        """Within the block, the setting is changed. The result of `change` is yielded, and passed to
-        `restore` afterwards."""
-        with self._lock:
-            if not self._users:
-                self._before = change()
-            self._users += 1
-        try:
-            yield self._before
-        finally:
-            with self._lock:
-                self._users -= 1
-                if not self._users:
-                    restore(self._before)
-
-
 _precise = ProcessSetting()
-_one_thread = ProcessSetting()
 
 
 @contextmanager
@@ -528,70 +499,3 @@ def _set_precision(torch: Any, products: str | tuple[str, str], convolutions: bo
         torch.set_float32_matmul_precision(products)
     else:
         torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision = products
-
-
-# Each block uses one BLAS thread, and as many blocks run at once as BLAS has threads. So the steps between
-# products also use all cores.
-
-
-def in_threads(
-    parts: Sequence[Any],
-    make: Callable[[], T],
-    add: Callable[[T, Any], None],
-    done: Callable[[int, int], None] = lambda n_done, n: None,
-    most: int | None = None,
-) -> T:
-    """The merged result of all parts. Each thread gets its own accumulator from `make`, and `add` adds a
-    fixed share of the parts to it, in order. The method `merge` of an accumulator joins them.
-
-    `done(n_done, n)` is called in the caller's thread, from time to time. An exception in one thread stops
-    all threads. There are at most `most` threads.
-    """
-    stopped = Event()
-
-    def work(turn: int, n_threads: int) -> T:
-        result = make()
-        try:
-            for place in range(turn, len(parts), n_threads):
-                if stopped.is_set():
-                    break
-                if not turn:
-                    done(place, len(parts))
-                add(result, parts[place])
-        except BaseException:
-            stopped.set()
-            raise
-        return result
-
-    with one_thread_products() as available:
-        n_threads = max(1, min(available, len(parts), most or available))
-        with ThreadPoolExecutor(n_threads) as pool:
-            others = [pool.submit(work, turn, n_threads) for turn in range(1, n_threads)]
-            first = work(0, n_threads)
-            for other in others:
-                first.merge(other.result())
-    done(len(parts), len(parts))
-    return first
-
-
-@lru_cache(maxsize=1)
-def _blas(n_modules: int) -> Any:
-    """The BLAS libraries of this process. Searching for them takes milliseconds, so it is repeated only after
-    further imports.
-    """
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas")
-
-
-@contextmanager
-def one_thread_products() -> Iterator[int]:
-    """Within the block, matrix products use one thread. Yields the earlier number of threads."""
-
-    def change() -> tuple[int, Any]:
-        controller = _blas(len(sys.modules))
-        usual = max((library["num_threads"] for library in controller.info()), default=1)
-        return usual, controller.limit(limits=1)
-
-    with _one_thread.changed(change, lambda before: before[1].restore_original_limits()) as (usual, _):
-        yield usual

@@ -22,12 +22,13 @@ from relcore.commands.inputs import spaces_of
 from relcore.commands.options import ByRow, Printed
 from relcore.commands.printing import written
 from relcore.compare.columns import cells_of, rows_table
-from relcore.compare.scene import NEIGHBOURS, atlas_table, how_to_open
-from relcore.files.reading import write_parquet
+from relcore.compare.notebook import how_to_open
+from relcore.export.atlas import NEIGHBOURS, atlas_table
+from relcore.files.saving import write_parquet
 from relcore.maps.pane_maps import pane_matrices, reduce_pair
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 
 @dataclass

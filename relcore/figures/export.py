@@ -33,13 +33,12 @@ from relcore.base.writing import write
 from relcore.figures.charts import (
     Diagram,
     Lines,
-    Matrices,
     MovingPoints,
     histogram_lines,
     histogram_table,
-    printed_scores,
     score_points,
 )
+from relcore.figures.matrices import Matrices, printed_scores
 from relcore.figures.style import LIGHT, PAPER, Style, Theme
 
 if TYPE_CHECKING:
@@ -307,7 +306,7 @@ class Exportable:
         ).encode()
 
     def _printed(self, kind: str, style: Style, recipe: str | None) -> bytes:
-        from relcore.figures.paper import write
+        from relcore.figures.paper_style import write
 
         key = {"pdf": "Keywords", "png": KEY}.get(kind)
         metadata = {"Title": self.name} | ({key: recipe} if key and recipe else {})

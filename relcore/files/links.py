@@ -15,7 +15,7 @@ from relcore.base.report import delimited_text, json_lines
 from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
 from relcore.files.formats import checked_labels
-from relcore.files.reading import write_parquet
+from relcore.files.saving import write_parquet
 
 Pairs = tuple[tuple[str, str], ...]  # (id of the source, id of the target)
 
@@ -102,7 +102,7 @@ def known_pairs(path: Path, option: str = "") -> Pairs:
 
 
 def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
-    from relcore.files.reading import open_table
+    from relcore.files.item_rows import open_table
 
     table = open_table([path])
     names = list(table.columns)

@@ -12,34 +12,27 @@ Write a space to a file.
 
 from __future__ import annotations
 
-import re
 import time
 import warnings
-from bisect import bisect_right
-from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 import pandas as pd
 
 from relcore.base import access
-from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.mapped_rows import FileStamp, MappedRows, Origin
 from relcore.base.names import FORMATS
 from relcore.base.records import read_file
-from relcore.base.rows import FileStamp, MappedRows, Origin
 from relcore.base.text import lines_of, read_lines
-from relcore.base.writing import replacing
-from relcore.files import confined, tables
-from relcore.files.arrays import packed_texts
-from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns
+from relcore.files import confined
+from relcore.files.columns import NO_CHOICES, TEXT_OR, Choices, Columns
 from relcore.files.formats import (
-    ARROW,
     Description,
     Format,
     Regions,
@@ -54,12 +47,14 @@ from relcore.files.formats import (
     suffix_of,
     usable_bytes,
 )
+from relcore.files.item_rows import read_metadata
+from relcore.files.parts import parts_of
 from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, RowNumbers, checked_counts, need_distinct_ids
+from relcore.spaces.ids import RowNumbers, checked_counts
+from relcore.spaces.space import LatentSpace
 
 # Large files that stay on disk.
-
 
 MAP_FROM = 64 << 20  # bytes from which a file stays on disk
 _SETTLED_NS = 2 * 10**9  # nanoseconds after a change; then the next change gets another time stamp
@@ -203,325 +198,6 @@ class JoinedOrigin(Origin):
         return digest_of(columns, [item.origin.key for item in self._rows])
 
 
-# Tables of texts, pictures, numbers and metadata, whose columns are read by row number.
-
-
-SUFFIXES = (".parquet", ".csv", ".tsv")
-# Other formats only if the user names the file: in folders, such files often have other purposes.
-OF_TEXTS = (*SUFFIXES, ".jsonl", ".ndjson", ".txt")
-# Number of cells per read: first and maximum. It doubles after a read of fewer bytes.
-_AT_ONCE = 1024
-_MOST_AT_ONCE = 1 << 16
-_FEW_BYTES = 1 << 20
-
-
-class ItemTable:
-    """The columns and rows of a table, which is one file or the parts of a parquet table. Several threads may
-    use it.
-
-    `columns` gives the kind of each column, and `class_names` is as in `OpenedTable`. Image paths are
-    relative to `folder`. `encoding` is "" for a file without a text encoding.
-    """
-
-    def __init__(self, paths: Sequence[Path], encoding: str = "") -> None:
-        first = paths[0]
-        self.name = first.name
-        self.folder = first.parent
-        self._parts = [confined.Opened(tables.table_of, path, ARROW, encoding=encoding) for path in paths]
-        facts = [part.facts for part in self._parts]
-        self.encoding: str = facts[0]["encoding"]
-        self.columns: dict[str, tables.ColumnKind] = facts[0]["columns"]
-        self.class_names: dict[str, Sequence[str]] = facts[0]["class_names"]
-        if any(list(item["columns"]) != list(self.columns) for item in facts):
-            raise SpaceError(
-                f"{self.name}: expected the same columns in all {len(paths)} parts, got others; write"
-                " them again"
-            )
-        self._starts = [sum(item["n"] for item in facts[:number]) for number in range(len(facts) + 1)]
-
-    def __len__(self) -> int:
-        return self._starts[-1]
-
-    def read(self, column: str, start: int, stop: int) -> list[Any]:
-        values: list[Any] = []
-        while start < stop:
-            number = bisect_right(self._starts, start) - 1
-            end = min(stop, self._starts[number + 1])
-            first = self._starts[number]
-            values += self._parts[number].call("read", column=column, start=start - first, stop=end - first)
-            start = end
-        return values
-
-    def roles(self, choices: Choices = NO_CHOICES) -> Columns:
-        """What each column holds (its role), as `metadata_columns` decides."""
-        return self._parts[0].call("metadata", Columns, choices=choices)
-
-    def cells(self, column: str, n: int, max_bytes: int = 8 << 30) -> list[Any]:
-        """The first n cells of a column. Raises a SpaceError if their texts take more than `max_bytes`."""
-        values = []
-        size = 0
-        step = _AT_ONCE
-        while len(values) < n:
-            some = self.read(column, len(values), min(len(values) + step, n))
-            sized = some
-            if self.columns[column] == "number":
-                sized = ()
-            n_bytes = sum(len(item) for item in sized if isinstance(item, str | bytes))
-            size += n_bytes
-            step = min(2 * step, _MOST_AT_ONCE) if n_bytes < _FEW_BYTES else _AT_ONCE
-            if size > max_bytes:
-                raise SpaceError(
-                    f"{self.name}, column {column!r:.80}: expected texts of at most {readable(max_bytes)},"
-                    " got more; choose another column"
-                )
-            values += some
-        return values
-
-
-def open_table(paths: Sequence[Path], encoding: str = "") -> ItemTable:
-    """The table in a file, or in the parts of a parquet table. Without `encoding`, the likely encoding is
-    used."""
-    first = paths[0]
-    suffix = paths[0].suffix.lower()
-    if not first.is_file():
-        raise SpaceError(f"expected a file, got {str(first)!r}, where there is none; check the path")
-    if suffix not in OF_TEXTS:
-        raise SpaceError(
-            f"{first.name}: expected a table that ends in {', '.join(OF_TEXTS)}, got"
-            f" {suffix or 'no suffix'!r}"
-        )
-    if len(paths) > 1 and suffix != ".parquet":
-        raise SpaceError(
-            f"{first.name}: expected one {suffix} file, got {len(paths)} parts; join them, or write parquet"
-        )
-    return ItemTable(paths, encoding)
-
-
-def _try_to_read(function: Callable[..., Any], path: Path, otherwise: Any, **arguments: Any) -> Any:
-    with suppress(SpaceError, OSError):
-        return confined.run(function, path, libraries=ARROW, **arguments)
-    return otherwise
-
-
-def first_kinds(path: Path) -> dict[str, tables.ColumnKind]:
-    """The kind of each column of a table, judged by its first rows; {} for a file that is no table."""
-    return _try_to_read(tables.peek, path, ({}, True))[0]
-
-
-def first_cells(path: Path, n: int = 3, encoding: str = "") -> dict[str, list[str]]:
-    """The first n cells of at most 64 columns, as short texts; {} if the table cannot be read."""
-    return _try_to_read(tables.first_cells, path, {}, n=n, encoding=encoding)
-
-
-def encoding_of(path: Path) -> str:
-    """The likely encoding of a .csv, .tsv or .txt file. Raises a SpaceError if none is likely."""
-    return confined.run(tables.encoding_of, path, str)
-
-
-def is_metadata(path: Path) -> bool:
-    """Whether a file is a table without vectors; False for a file that cannot be read."""
-    known = path.suffix.lower() in SUFFIXES and path.is_file()
-    return known and not _try_to_read(tables.peek, path, ({}, True))[1]
-
-
-def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
-    """The role of each column of a table of metadata, with the reason.
-
-    Raises a SpaceError if the file is no such table, if a chosen column does not exist, or if two columns
-    have one role.
-
-    Examples
-    --------
-    >>> from tempfile import mkdtemp
-    >>> path = Path(mkdtemp()) / "meta.csv"
-    >>> _ = path.write_text("code,genre,year\\nr1,jazz,1959\\nr2,rock,1971\\nr3,jazz,1960\\nr4,rock,1975\\n")
-    >>> [(column.name, column.role) for column in metadata_columns(path).columns]
-    [('code', 'ids'), ('genre', 'labels'), ('year', 'left out')]
-    """
-    return open_table([path], choices.encoding).roles(choices)
-
-
-def read_metadata(
-    path: Path,
-    n: int,
-    *,
-    of: str,
-    ids: Sequence[str] | None,
-    limit: int | None,
-    max_bytes: int,
-    choices: Choices,
-    duplicates: str = "error",
-) -> tuple[dict[str, Any], str]:
-    """Return the ids, labels and counts that a table holds for the n vectors of the file `of`, and a note.
-
-    If the vectors have `ids` and the table has a column of ids, rows are joined by id. Otherwise they are
-    joined by their order, and the note says so.
-
-    Raises a SpaceError if the table lacks an id, has another number of rows, has invalid ids or counts, or
-    holds more than `max_bytes` of text.
-    """
-    table = open_table([path], choices.encoding)
-    columns = table.roles(choices)
-    names = list(table.columns)
-    read = {}
-    place = columns.place("ids")
-    rows = None
-    note = ""
-    if ids is not None and place is not None:
-        rows = rows_by_id(table, names[place], ids, of, duplicates, max_bytes)
-    elif len(table) != n and not (limit == n < len(table)):
-        raise SpaceError(
-            f"{path.name}: expected {n:,} rows, one per vector of {of}, got {len(table):,}; save both from"
-            " the same rows"
-        )
-    else:
-        lacking = of if place is not None else path.name
-        note = f"{path.name} is joined to {of} by row order, because {lacking} has no ids"
-    for role, check in (("ids", checked_ids), ("labels", checked_labels), ("counts", checked_counts)):
-        if (place := columns.place(role)) is not None and (role != "ids" or rows is None):
-            cells = table.cells(names[place], n if rows is None else len(table), max_bytes)
-            if rows is not None:
-                cells = [cells[row] for row in rows]
-            if role == "labels":
-                classes = table.class_names.get(columns.columns[place].name)
-                cells = [cell_content(item, classes) for item in cells]
-            read[role] = check(cells, path.name)
-    return read, note
-
-
-def rows_by_id(
-    table: ItemTable,
-    column: str,
-    ids: Sequence[str],
-    of: str,
-    duplicates: str = "first",
-    max_bytes: int = 8 << 30,
-) -> np.ndarray:
-    """The row number in the table for each of the n ids of the file `of`, (n,).
-
-    Raises a SpaceError if the table lacks some of the ids. A repeated id is also an error, unless
-    `duplicates` is "first".
-    """
-    known = pd.Index(checked_ids(table.cells(column, len(table), max_bytes), table.name), dtype=object)
-    if duplicates == "error":
-        need_distinct_ids(known, table.name)
-    first = np.flatnonzero(~known.duplicated())
-    places = known[first].get_indexer(pd.Index(list(ids), dtype=object))
-    if len(missing := np.flatnonzero(places < 0)):
-        raise SpaceError(
-            f"{table.name}: expected the ids of {of}, got a column {column!r:.80} with"
-            f" {len(missing):,} missing, first {quote(ids[row] for row in missing[:3])}; choose another"
-            " column (id_column), or leave this one out (ignore), so that rows are joined by their order"
-        )
-    return first[places]
-
-
-def cell_content(item: Any, class_names: Sequence[str] | None) -> Any:
-    """The content of a cell; None if it is empty. The number of a class is replaced by its name."""
-    if class_names:
-        if isinstance(item, int) and 0 <= item < len(class_names):
-            item = class_names[item]
-        else:
-            item = None
-    if isinstance(item, str) and item.strip() in tables.MISSING:
-        return None
-    return item
-
-
-STATE = "state.json"
-MOST_SPACES = 500
-_SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
-_NUMBERS = re.compile(r"(\d+)")
-_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # in a folder of arrays, files with metrics or ids
-_TABLES = (".parquet", ".arrow", ".feather")
-
-
-def natural(path: Path) -> list[tuple[int, str, int]]:
-    """A sort key that puts "step-20" before "step-100"."""
-    parts = _NUMBERS.split(str(path).lower())
-    return [(1, "", int(part)) if part.isdecimal() else (0, part, 0) for part in parts if part]
-
-
-def parts_of(folder: Path) -> list[Path]:
-    """The files, in order, of a folder that is one space: a folder of shards, or one that
-    `datasets.save_to_disk` wrote. [] for any other folder.
-
-    Raises
-    ------
-    SpaceError
-        The folder has a state.json that names files which are not in the folder.
-    """
-    if not (folder / STATE).is_file():
-        tables = [path for path in _files(folder) if path.suffix.lower() in _TABLES]
-        shards = [_SHARD.fullmatch(path.name) for path in tables]
-        of_one = None not in shards and len({(shard[1], shard[2]) for shard in shards}) == 1
-        return tables if of_one else []
-    state = read_file(folder / STATE, "the state of a dataset")
-    names = []
-    with suppress(TypeError, KeyError):
-        names = [item["filename"] for item in state["_data_files"]]
-    parts = {path.name: path for path in _files(folder) if path.suffix == ".arrow"}
-    missing = [name for name in names if not isinstance(name, str) or name not in parts]
-    if not names or missing:
-        got = "another list of files"
-        if missing:
-            got = f"{quote(missing[:3])}, which are not there"
-        raise SpaceError(
-            f"{folder.name}/{STATE}: expected the .arrow files of datasets.save_to_disk beside it, got {got};"
-            " save it again"
-        )
-    return [parts[name] for name in names]
-
-
-def files_in(folder: Path) -> list[Path]:
-    """The files of a folder. If the folder is one space, its parts; otherwise all its files."""
-    return parts_of(folder) or _files(folder)
-
-
-def is_one_space(folder: Path) -> bool:
-    """Whether the files of a folder form one space; False if its state.json is damaged."""
-    with suppress(SpaceError, OSError):
-        return bool(parts_of(folder))
-    return False
-
-
-def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
-    """The paths of the spaces in a folder: vector files, and sub-folders that are one space each. In natural
-    order, "step-20" comes before "step-100".
-
-    `is_space` says whether a file holds vectors. Raises a SpaceError for no space and for more than 500
-    spaces.
-    """
-    spaces = _vector_files(folder, is_space)
-    for child in folder.iterdir():
-        if not child.name.startswith(".") and access.beside(folder / "x", child) and child.is_dir():
-            if parts_of(child):
-                inner = [child]
-            else:
-                inner = _vector_files(child, is_space)
-            spaces += inner if len(inner) == 1 else []
-    if not 0 < len(spaces) <= MOST_SPACES:
-        raise SpaceError(
-            f"{folder}: expected 1 to {MOST_SPACES} vector files, or folders that hold one each, got"
-            f" {len(spaces) or 'none'}; name one of the files, or another folder"
-        )
-    return sorted(spaces, key=natural)
-
-
-def vector_places(folder: Path) -> Iterator[Path]:
-    """Yield the vector files in a folder and the sub-folders that are one space. Files inside such a
-    sub-folder are omitted."""
-    spaces: set[Path] = set()
-    for pattern in ("*", "*/*", "*/*/*"):
-        for path in sorted(folder.glob(pattern), key=natural):
-            if path.parent in spaces or not access.may_read(path):
-                continue
-            if path.is_dir() and is_one_space(path):
-                spaces.add(path)
-            if path in spaces or (suffix_of(path) and path.is_file()):
-                yield path
-
-
 def read_parts(
     folder: Path,
     read: Callable[[Path, int | None], tuple[Any, dict[str, Any]]],
@@ -558,21 +234,6 @@ def read_parts(
     whole = np.concatenate([np.asarray(rows) for rows in vectors])
     whole.flags.writeable = False
     return whole, columns
-
-
-def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
-    spaces = list(islice(filter(is_space, _files(folder)), MOST_SPACES + 1))
-    # Text files and tables are parts of the space only if no other file of the folder holds vectors.
-    return [path for path in spaces if path.suffix.lower() not in _TEXTS] or spaces
-
-
-def _files(folder: Path) -> list[Path]:
-    children = (path for path in sorted(folder.iterdir(), key=natural) if not path.name.startswith("."))
-    # Leave out symbolic links that lead out of the folder.
-    return [path for path in children if access.beside(folder / "x", path) and path.is_file()]
-
-
-FILE_OPTIONS = (*OPTIONS.values(), "ignore", "encoding", "matrix", "metadata", "ids", "invalid", "duplicates")
 
 
 def load_space(
@@ -995,77 +656,3 @@ def _numbered(path: Path) -> dict[Any, Any]:
         raise SpaceError(
             f"{path.name}: expected tokens with their numbers, got another file; copy it again"
         ) from error
-
-
-# Write a space to a file from which `load_space` reads the same space.
-
-SPACE_KINDS = (".npz", ".safetensors", ".parquet")
-
-
-def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) -> None:
-    """Raise a SpaceError, unless the file name has one of these suffixes and its folder exists. None is
-    accepted."""
-    if path is None:
-        return
-    if isinstance(path, str):
-        raise SpaceError(f"{path!r:.200}: expected a path, got an address, which only shards can have")
-    access.expand_home(path)
-    if path.suffix.lower() not in suffixes:
-        got = path.suffix or "no suffix"
-        raise SpaceError(f"{path}: expected a name that ends in one of {quote(suffixes)}, got {got!r}")
-    if not path.absolute().parent.is_dir():
-        raise SpaceError(
-            f"{path}: expected an existing folder, got {str(path.parent)!r}; create it or choose another"
-        )
-
-
-def write_space(space: LatentSpace, path: Path) -> None:
-    """Write a space to a .npz, .safetensors or .parquet file. `load_space` reads the same space from it."""
-    need_suffix(path)
-    texts = {"ids": space.ids.tolist()} | ({} if space.labels is None else {"labels": space.labels.tolist()})
-    arrays = {"vectors": np.asarray(space.vectors)}
-    if space.counts is not None:
-        arrays |= {"counts": space.counts}
-    if path.suffix.lower() == ".npz":
-        with replacing(path) as stream:
-            columns = (packed_texts(name, column) for name, column in texts.items())
-            np.savez(stream, **arrays, **ChainMap(*columns))
-    elif path.suffix.lower() == ".safetensors":
-        from safetensors import SafetensorError
-        from safetensors.numpy import save_file
-
-        for name, column in texts.items():
-            if any("\n" in text or "\r" in text for text in column):
-                raise SpaceError(
-                    f"{path.name}: expected {name} without line breaks, got one with some; write .npz or"
-                    " .parquet"
-                )
-            arrays[name] = np.frombuffer("\n".join(column).encode(), np.uint8)
-        with replacing(path) as stream:
-            try:
-                save_file(arrays, stream.name)
-            except SafetensorError as error:
-                raise OSError(str(error)) from error
-    else:
-        import pyarrow as pa
-
-        columns = {name.removesuffix("s"): pa.array(column, pa.string()) for name, column in texts.items()}
-        if "counts" in arrays:
-            columns |= {"count": pa.array(space.counts)}
-        flat = pa.array(arrays["vectors"].ravel())
-        columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, space.dimension)
-        table = pa.table(columns)
-        with replacing(path) as stream:
-            write_parquet(stream, table.schema, [table])
-
-
-# No dictionary encoding and no compression, because they hardly shrink vectors.
-OF_VECTORS = {"use_dictionary": False, "compression": "none"}
-
-
-def write_parquet(stream: IO[bytes], schema: Any, tables: Iterable[Any], **settings: Any) -> None:
-    import pyarrow.parquet as parquet
-
-    with parquet.ParquetWriter(stream, schema, **settings) as writer:
-        for table in tables:
-            writer.write_table(table)

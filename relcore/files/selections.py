@@ -11,7 +11,7 @@ import numpy as np
 
 from relcore.base.access import read_at_most, readable_path, regular_file
 from relcore.base.errors import SpaceError, quote
-from relcore.files.reading import open_table
+from relcore.files.item_rows import open_table
 from relcore.spaces.space import LatentSpace
 
 _MOST_BYTES = 1 << 30

@@ -11,9 +11,11 @@ from relcore.commands.by_shard import samples
 from relcore.commands.command import command, values_of
 from relcore.commands.inputs import pair_settings
 from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, DrawnAnchors, Pair, Results, Sample
-from relcore.files.reading import SPACE_KINDS, write_space
-from relcore.invert.inversion import InversionSpec, RecoveryErrors, invert_pair, side_names
-from relcore.spaces.space import LatentSpace, match
+from relcore.files.saving import SPACE_KINDS, write_space
+from relcore.invert.inversion import InversionSpec, invert_pair, side_names
+from relcore.invert.recovery import RecoveryErrors
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 
 @command(

@@ -7,8 +7,7 @@ spaces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,32 +20,22 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import DELTA, INVERSES, ROUTES
 from relcore.base.numbers import band, counted, general, short
 from relcore.base.report import Report, Reported, Table
-from relcore.base.rows import lengths, mean_row, unit_rows
+from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
-from relcore.catalog.comparison_recipe import ComparisonRecipe, load_pair
-from relcore.catalog.task import Recipe
-from relcore.engine.device import NumpyDevice
-from relcore.engine.engine import Engine, nearest
-from relcore.figures.export import Exportable, histogram_exportable
-from relcore.figures.scene import Pane, Scene
-from relcore.maps.pane_maps import ViewSpec, make_view
-from relcore.maps.reduction import PrincipalAxes, ReductionSpec, principal_map
-from relcore.panes.channel import SCORE, SLIDE, maps_answer, sampled_places
-from relcore.panes.page import scene_exportable
-from relcore.represent.similarity import shared_anchors
+from relcore.maps.principal_axes import PrincipalAxes, ReductionSpec, principal_map
+from relcore.represent.strategies import shared_anchors
 from relcore.represent.translation import (
     InverseRelativeProjection,
     LeastSquares,
     Procrustes,
     pruned_decoders,
-    pruning_orders,
     recovery_errors,
 )
-from relcore.represent.translation import invert as pseudo_inverse
 from relcore.scores.cka import cosine_of_units
-from relcore.scores.comparison import long_rows
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.space import LatentSpace, Match, MatrixLike, distinct_names, match
+from relcore.scores.score_report import long_rows
+from relcore.spaces.matching import Match, distinct_names, match
+from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import Split
 
 DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
@@ -492,65 +481,6 @@ class PairedRows:
         return [first, axes(rows)]
 
 
-@dataclass(frozen=True, eq=False)
-class Recovery:
-    """The true rows that are nearest to recovered rows.
-
-    Attributes
-    ----------
-    groups : {"Best" | "Middle" | "Worst": array (m, 2)}
-        Pairs of positions in `Inversion.rows`: a held-out row, and the true row that is nearest to its
-        recovered row.
-    first : float
-        Share of the `n` held-out rows whose recovered row is nearest to the right true row, among `among`
-        rows.
-    labelled : (share, chance) or None
-        Share of labelled rows whose recovered row is nearest to a true row with the same label, and the
-        chance level of this share. None if fewer than half of the rows have labels.
-    """
-
-    groups: dict[str, np.ndarray]
-    first: float
-    n: int
-    among: int
-    labelled: tuple[float, float] | None = None
-
-
-def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries: int = 1000) -> Recovery:
-    """The true rows nearest to recovered rows, for the best, the middle and the worst rows of an inversion;
-    `shown` rows in each group."""
-    _, target = sides(pair, result.spec.route)
-    mean = mean_row(target.vectors)
-    scored = np.flatnonzero(result.scored)
-    order = scored[np.argsort(result.errors[result.spec.title][scored], kind="stable")]
-    shown = min(shown, -(-len(order) // 3))
-    middle = (len(order) - shown) // 2
-    groups = {
-        "Best": order[:shown],
-        "Middle": order[middle : middle + shown],
-        "Worst": order[: -shown - 1 : -1],
-    }
-    queries = np.random.default_rng(0).permutation(scored)[:most_queries]
-    sampled = np.concatenate([queries, *groups.values()])
-    found = nearest(unit_rows(result.recovered[sampled], mean), unit_rows(result.true, mean), 1).rows[:, 0]
-    first = float(np.mean(found[: len(queries)] == queries))
-    parts = np.split(found[len(queries) :], len(groups))
-    shown_rows = {
-        name: np.column_stack([rows, part]) for (name, rows), part in zip(groups.items(), parts, strict=True)
-    }
-    labelled = None
-    labels = pair.source.labels
-    if labels is not None:
-        labels = labels[result.rows]
-        known = labels[queries] != ""
-        own = labels[queries][known]
-        other = labels[found[: len(queries)]][known]
-        if 2 * len(own) > len(queries):
-            shares = pd.Series(labels).value_counts(normalize=True)
-            labelled = float(np.mean(own == other)), float(shares[own].mean())
-    return Recovery(shown_rows, first, len(queries), len(result.rows), labelled)
-
-
 # limits: score ÷ score of a direct map; condition number
 _FAR_BELOW = 0.75
 _AMPLIFIES = 10
@@ -600,241 +530,3 @@ def _notes(inversion: Inversion) -> list[str]:
             f"{amplified * (inversion.condition > _AMPLIFIES)}. Choose ridge or whitened, or Auto."
         )
     return notes
-
-
-COLORS = ("error", "pivots", "labels")
-# The colours run from blue to red, because large errors must stand out on white and on dark pages.
-_ERROR_COLORS = ("#4a5fb0", "#3f86b5", "#3fa5a3", "#79a84b", "#c9a227", "#dd8433", "#d2503f", "#a82a66")
-
-
-def error_edges(errors: np.ndarray) -> tuple[float, ...]:
-    """Rounded edges between at most seven classes of errors. The classes cover the 1st to the 99th
-    percentile."""
-    low, high = np.percentile(errors, (1, 99))
-    for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
-        first = np.floor(low / step) + 1
-        last = max(np.floor(low / step) + 1, np.ceil(high / step) - 1)
-        if last - first < 6:
-            break
-    return tuple(np.round(np.arange(first, last + 1) * step, 2).tolist())
-
-
-def inversion_scene(
-    pair: Match,
-    inversion: Inversion,
-    color_by: str = "error",
-    view: ViewSpec | None = None,
-    edges: Sequence[float] = (),
-) -> Scene:
-    """A scene of the original and the recovered rows in the target space, both in the PCA of the original
-    rows. If `color_by` is "pivots" or "labels", rows have the colours of `view`. If it is "error", colours
-    show 1 − cosine in steps, between `edges` (default: `error_edges` of the held-out rows).
-
-    Raises
-    ------
-    SpaceError
-        The pair lacks the labels or examples that `color_by` needs.
-    """
-    need_one_of("color_by", color_by, COLORS)
-    coordinates = inversion.paired.coordinates(inversion.recovered)
-    colors: tuple[str, ...] = ()
-    if color_by == "error":
-        errors = inversion.errors[inversion.spec.title]
-        edges = edges or error_edges(errors[inversion.scored])
-        first, *others = [f"< {general(edge)}" for edge in edges]
-        categories = np.digitize(errors, edges)
-        names = (f"error {first}", *others, f"≥ {general(edges[-1])}")
-        places = np.linspace(0, len(_ERROR_COLORS) - 1, len(names)).round().astype(int)
-        colors = tuple(_ERROR_COLORS[place] for place in places)
-    else:
-        if color_by == "labels":
-            view = ViewSpec((), everything=True, color_by="labels")
-        else:
-            view = replace(view or ViewSpec(), everything=True, color_by="pivots")
-        drawn = make_view(pair.source, view)
-        categories = drawn.categories[inversion.rows]
-        names = drawn.category_names
-    source, target = side_names(pair, inversion.spec.route)
-    if source == target:
-        origin = f"through {counted(inversion.n_anchors, 'anchor')}"
-    else:
-        origin = f"from {source}"
-    panes = (Pane(f"Original {target}", coordinates[0]), Pane(f"Recovered {origin}", coordinates[1]))
-    caption = (
-        f"{counted(len(inversion.rows), 'row')}, anchors among them; both panes by the PCA of the original."
-        f" Recovered through {counted(inversion.n_anchors, 'anchor')}, {inversion.spec.title},"
-        f" {inversion.spec.settings()}: mean cosine to the true rows"
-        f" {short(inversion.scores[inversion.spec.title])} over"
-        f" {counted(inversion.n_scored, 'held-out row')}. Coloured by"
-        f" {'error, 1 − cosine' if color_by == 'error' else color_by.replace('pivots', 'examples')}."
-    )
-    return Scene(panes, pair.ids[inversion.rows], categories, names, caption=caption, category_colors=colors)
-
-
-@dataclass(frozen=True)
-class RecoveredRows(Recipe, ComparisonRecipe, figure="inversion"):
-    """A figure with a pane of the original rows and a pane of the recovered rows. Its CSV file has the errors
-    of each row."""
-
-    inversion: InversionSpec = InversionSpec()
-    color_by: str = "error"
-
-    def draw(self, result: tuple[Inversion, Scene] | None = None) -> Exportable:
-        if result is None:
-            pair = load_pair(self)
-            found = invert_pair(pair, self.anchors, self.inversion)
-            result = found, inversion_scene(pair, found, self.color_by, self.view)
-        found, scene = result
-        drawn = scene_exportable(scene, self.to_json(), name="relscope-inversion")
-        columns = {f"error, {method}": errors for method, errors in found.errors.items()}
-        columns |= {"distance": found.distance, "held_out": found.scored}
-        return replace(drawn, table=lambda: scene.table().assign(**columns))
-
-
-@dataclass(frozen=True)
-class RecoveryErrors(Recipe, ComparisonRecipe, figure="inversion-errors"):
-    """A figure with a histogram for each method: 1 − cosine of the held-out rows."""
-
-    inversion: InversionSpec = InversionSpec()
-
-    def draw(self, result: Inversion | None = None) -> Exportable:
-        found = result or invert_pair(load_pair(self), self.anchors, self.inversion)
-        title = "1 − cosine of recovered and true row, held-out rows"
-        errors = {method: errors[found.scored] for method, errors in found.errors.items()}
-        drawn = histogram_exportable(errors, title, self.to_json(), name="relscope-inversion-errors")
-        return replace(drawn, latex=found.summary)
-
-
-# Inversions that follow a slider: the map of the recovered rows for any δ, ω and λ, without computing the
-# rows.
-#
-# For a unit row x, the recovered row is ‖a_y‖ x W + mean_y. So its place on the map needs only x (W P),
-# where P (d, 2) are the axes of the map. The order in which anchors are pruned does not depend on δ.
-# Prunings that keep the same anchors have the same inverse.
-
-_N_NUMBERS = 6  # number of values in a request
-
-
-class LiveInversion:
-    """Updates the map and the mean cosine of recovered rows when settings other than the route and the random
-    state change."""
-
-    def __init__(self, rows: PairedRows, spec: InversionSpec) -> None:
-        self.rows = rows
-        self.spec = replace(spec, tuned=False)
-        self.anchors = [unit_rows(side, mean) for side, mean in zip(rows.paired, rows.means, strict=True)]
-        self.scale = float(lengths(rows.paired[1], rows.means[1]).mean(dtype=np.float64))
-        self.axes = rows.map[1].axes.astype(np.float64)
-        self._solved: dict[bytes, np.ndarray] = {}
-        if spec.method == "pruned":
-            self._matrix(self.spec)
-
-    def coordinates(self, spec: InversionSpec) -> np.ndarray:
-        """The coordinates (m, 2) float32 of the recovered rows, equal to those of `PairedRows.coordinates`.
-
-        Raises a SpaceError as `invert_pair` does.
-        """
-        rows = self.rows
-        of_target = self.rows.map[1]
-        shift = (rows.means[1].astype(np.float64) - of_target.mean) @ self.axes
-        return Engine().map_rows(
-            rows.X, self.scale * self._matrix(spec), mean=rows.means[0], unit=True, shift=shift
-        )
-
-    def cosine(self, spec: InversionSpec) -> float:
-        """The mean cosine of the held-out rows, equal to that in the scores of an `Inversion`."""
-        return float(self.rows.scored_rows(self.rows.fit(spec).transform(self.rows.X))[1])
-
-    def _matrix(self, spec: InversionSpec) -> np.ndarray:
-        """The product W P, (d, 2) float64: W translates rows, and P are the axes of the map."""
-        if spec.method != "pruned":
-            return self.rows.fit(spec).matrix_ @ self.axes
-        # Equal arguments for every spec, so that the orders are computed only once.
-        orders = pruning_orders(self.anchors[1], MOST_OMEGA, random_state=spec.random_state)[: spec.omega]
-        kept = [np.sort(order[distances >= spec.delta]) for order, distances in orders]
-        if min(map(len, kept)) < 2:
-            raise SpaceError(
-                f"delta: expected two or more anchors after pruning, got one with {spec.delta:g}"
-            )
-        return np.mean([self._part(members) for members in kept], axis=0)
-
-    def _part(self, members: np.ndarray) -> np.ndarray:
-        """The matrix A_x[S]ᵀ pinv(A_y[S]ᵀ) P, (d, 2), for the kept anchors S."""
-        key = members.tobytes()
-        if key not in self._solved:
-            A, B = (side[members].astype(np.float64) for side in self.anchors)
-            # Cholesky takes at most a quarter of the time that eigenvectors take.
-            wide = len(B) <= B.shape[1]
-            if wide:
-                products = B @ B.T
-                given = B @ self.axes
-            else:
-                products = B.T @ B
-                given = self.axes
-            solved = Engine().solve_definite(products, given)
-            if solved is None:
-                solved = pseudo_inverse(B)[0] @ self.axes
-            elif not wide:
-                solved = B @ solved
-            self._solved[key] = A.T @ solved
-        return self._solved[key]
-
-
-class SlidAnswers:
-    """Answers the requests of panes whose maps follow sliders.
-
-    Parameters
-    ----------
-    live : LiveInversion
-    sliders : {field: values}
-        The fields of the spec that sliders change, in the order of the sliders. Each has the values at the
-        positions 0, 1, … of its slider, or None if the position is the value itself.
-    """
-
-    def __init__(self, live: LiveInversion, sliders: Mapping[str, Sequence[float] | None]) -> None:
-        self.live = live
-        self.sliders = list(sliders.items())
-        self.spec = live.spec
-        self._map = NumpyDevice().full_range(live.coordinates(self.spec).T, len(live.rows.X))
-
-    def read(self, message: bytes) -> np.ndarray | None:
-        """The numbers of a request, an int32 array. In order: serial number, kind, index of the slider,
-        position of the slider in thousandths, −1, and number of drawn rows (0 for all). None if the message
-        is no request.
-        """
-        if len(message) != 4 * _N_NUMBERS:
-            return None
-        request = np.frombuffer(message, "<i4")
-        _, kind, slider, position, _, most = request
-        known = kind in (SCORE, SLIDE) and 0 <= slider < len(self.sliders)
-        if known and position >= 0 and 0 <= most <= self._map.shape[1]:
-            return request
-        return None
-
-    def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
-        """The answer as bytes. For scores, these are the serial number and the kind of the request, the mean
-        cosine, and three zeros as float32. For maps, see `maps_answer`; if the settings cannot be used, the
-        answer has the last map.
-        """
-        _, kind, slider, position, _, most = map(int, request)
-        n = self._map.shape[1]
-        with suppress(SpaceError):
-            if kind == SLIDE:
-                spec = self._spec_at(slider, position)
-                self._map = NumpyDevice().full_range(self.live.coordinates(spec).T, n)
-                self.spec = spec
-            elif not overtaken():
-                scores = np.array([self.live.cosine(self.spec), 0, 0, 0], "<f4")
-                return request[:2].tobytes() + scores.tobytes()
-        if kind == SCORE:
-            return b""
-        if 0 < most < n:
-            shown = self._map[:, sampled_places(n, most)]
-        else:
-            shown = self._map
-        return maps_answer(request, shown.shape[1], [shown.tobytes()])
-
-    def _spec_at(self, slider: int, position: int) -> InversionSpec:
-        field, values = self.sliders[slider]
-        of_values = values or [position // 1000 if field == "omega" else position / 1000]
-        return replace(self.spec, **{field: of_values[min(position // 1000, len(of_values) - 1)]})

@@ -20,7 +20,8 @@ from relcore.catalog.naming import SPACE_HELP, space_specs
 from relcore.catalog.row_tables import with_their_tables
 from relcore.commands.command import command
 from relcore.commands.progress import Bar
-from relcore.runs.store import Context, Store
+from relcore.runs.store import Store
+from relcore.runs.work import Context
 from relcore.stores.index import parse_place
 
 
@@ -121,8 +122,8 @@ def specs_of_names(names: list[str], options: argparse.Namespace | None = None) 
 def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
     """If `name` is a folder of shards that is too large, a list with the spec of a sample of its rows;
     otherwise []. If the store lacks the sample, it is drawn now, with a progress bar."""
-    from relcore.sharded.operations import sample_job, sample_spec, too_large
     from relcore.sharded.space import ShardedSpace
+    from relcore.sharded.survey import sample_job, sample_spec, too_large
 
     index = parse_place(name)
     asked = options.shards or is_address(name)

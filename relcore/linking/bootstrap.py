@@ -8,493 +8,48 @@ known pairs; links are pairs that an algorithm found. CSLS is the similarity tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from relcore.base.arguments import need_ids, need_kind, need_number, need_sequence, need_whole
-from relcore.base.environment import torch_name
-from relcore.base.errors import SpaceError, extra, need_one_of, quote
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import BOOTSTRAPS
-from relcore.base.numbers import band, percent, short
-from relcore.base.rows import mean_row, row_blocks, unit_rows
-from relcore.engine.device import full_precision
-from relcore.engine.engine import Engine, best_without
+from relcore.base.numbers import percent, short
+from relcore.base.rows import mean_row, unit_rows
 from relcore.files.links import Pairs
 from relcore.linking.clusters import (
-    ASSIGNED_BYTES,
     ENOUGH,
     FEWEST,
     PAIRED,
     SAME,
     ClusterFit,
-    Matching,
     Stage,
     link_clusters,
     map_from_pairs,
     match_csls,
     rotation_between,
 )
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space
-from relcore.spaces.split import Split, row_keys
+from relcore.linking.held_out import (
+    CERTAIN,
+    HeldOut,
+    chance_of_agreement,
+    fit_held_out,
+    rank_links,
+    without_partners,
+)
+from relcore.linking.optimisation import LEARNING_RATE, STEPS, optimise_anchors
+from relcore.linking.self_learning import MOST_ROWS, first_rotation, self_learn, whole
+from relcore.spaces.matching import as_space
+from relcore.spaces.space import LatentSpace, MatrixLike
+from relcore.spaces.split import row_keys
 
-# Self-learning (Artetxe et al. 2017): fit a rotation on a few pairs, match more pairs by it, and repeat.
-
-MOST_ROWS = 4000  # number of rows in the first stage, and in a start without seeds
-FIRST_KEEP = 0.1
-SEED_WEIGHT = 5.0  # weight of a known pair in a fit; matched pairs have weight 1
-STALLED = 1e-3  # minimum gain of the mean CSLS that counts
-MOST_ROUNDS = 15
-MOST_ROUNDS_UNSEEDED = 60
-
-
-def first_rotation(
-    source: np.ndarray, target: np.ndarray, seeds: np.ndarray, stage: Stage, k: int = 10
-) -> tuple[np.ndarray, float]:
-    """Two values with which `self_learn` starts: the rotation, and the probability `keep`. The rotation is
-    fitted on the seeds. Without seeds, it is fitted on rows that are matched by their similarities within
-    each space (Artetxe et al. 2018, § 3.2).
-
-    The profile of a row is the sorted list of its similarities to all rows of its space. Profiles do not
-    depend on the axes, so they can be compared between spaces. Rows with similar profiles are matched.
-    """
-    if len(seeds[0]):
-        return rotation_between(source[seeds[0]], target[seeds[1]]), 1.0
-    X = source[stage[0]]
-    Y = target[stage[1]]
-    if max(len(X), len(Y)) > MOST_ROWS:
-        raise SpaceError(
-            f"no seeds: expected at most {MOST_ROWS:,} rows, got {max(len(X), len(Y)):,}; give seeds, or"
-            " spaces with counts, so that the most frequent rows come first"
-        )
-    n = min(len(X), len(Y), _PLACES)
-    rows, others = match_csls(_profile(X, n), _profile(Y, n), k).pairs
-    return rotation_between(X[rows], Y[others]), FIRST_KEEP
-
-
-_PLACES = 1000  # maximum number of entries of a profile; more do not help
-
-
-def _profile(X: np.ndarray, n: int) -> np.ndarray:
-    """The profiles of the rows of X, an array (rows, n): each row of the square root of X Xᵀ is sorted,
-    reduced to n evenly spaced ranks, centred, and scaled to length 1.
-    """
-    left, singular_values, _ = Engine().svd(X)
-    root = np.sort((left * singular_values) @ left.T, axis=1)
-    if root.shape[1] > n:
-        root = root[:, np.linspace(0, root.shape[1] - 1, n).round().astype(int)]
-    root = unit_rows(root)
-    return unit_rows(root, mean_row(root))
-
-
-def self_learn(
-    source: np.ndarray,
-    target: np.ndarray,
-    rotation: np.ndarray,
-    seeds: np.ndarray,
-    stages: Sequence[Stage],
-    *,
-    k: int = 10,
-    random_state: int = 0,
-    keep: float = 1.0,
-) -> Iterator[tuple[np.ndarray, Stage, Matching]]:
-    """Repeat two steps on unit rows (n, d_source) and (m, d_target): match rows by the current rotation, and
-    fit the next rotation on the matches. Yield the rotation, the stage and the matching of each round.
-
-    A stage is a pair of arrays, the rows of the source and of the target that it uses. A round matches these
-    rows by CSLS, keeps the mutual pairs, adds the weighted seeds, and fits the next rotation on all of these
-    pairs. To escape poor matches, each similarity is used only with the probability `keep`, which is doubled
-    after a round without gain. A stage ends when the mean CSLS stops rising.
-    """
-    for number, stage in enumerate(stages):
-        best = -np.inf
-        for done in range(1, 1 + (MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED)):
-            rng = None
-            if keep < 1:
-                rng = np.random.default_rng((random_state, number, done))
-            rotated = unit_rows(source[stage[0]] @ rotation)
-            matching = match_csls(rotated, target[stage[1]], k, keep=keep, rng=rng)
-            rows, others = np.hstack([_whole(stage, matching.pairs), seeds])
-            weights = np.ones(len(rows), dtype=np.float32)
-            weights[len(matching.mutual) :] = SEED_WEIGHT
-            rotation = rotation_between(source[rows], target[others], weights)
-            yield rotation, stage, matching
-            stalled = matching.mean - best < STALLED
-            if stalled and keep >= 1:
-                break
-            if stalled:
-                keep = min(1.0, 2 * keep)
-                best = -np.inf
-            else:
-                best = max(best, matching.mean)
-
-
-def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
-    return np.stack([stage[0][pairs[0]], stage[1][pairs[1]]])
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """The state of `optimise_anchors` at one step. The arrays are copied from the GPU only when they are
-    read, because copying takes longer than the step.
-
-    Attributes
-    ----------
-    error : float
-        The mean squared error before the step.
-    anchors : array (k, d_target)
-        The unit anchors after the step.
-    nearest : array (k,)
-        The index of the target row nearest to each anchor.
-    returned : array (k,)
-        Whether the assignment Π maps this target row back to the source row of the anchor.
-    """
-
-    numbers: tuple[Any, Any, Any, Any]
-
-    error = property(lambda self: float(self.numbers[0]))
-    anchors, nearest, returned = (
-        property(lambda self, place=place: self.numbers[place].cpu().numpy()) for place in (1, 2, 3)
-    )
-
-
-STEPS = 250  # as in the paper's Table 3 for retrieval; 125 for stitching
-LEARNING_RATE = 0.02  # as in the paper's Table 3 for retrieval; .05 for stitching
-
-
-def optimise_anchors(
-    source: np.ndarray,
-    target: np.ndarray,
-    anchors: np.ndarray,
-    seeds: np.ndarray,
-    *,
-    steps: int = STEPS,
-    learning_rate: float = LEARNING_RATE,
-    random_state: int = 0,
-) -> Iterator[Step]:
-    """Yield the steps of the optimisation of Cannistraci et al. 2023, which finds target anchors for the
-    source rows `anchors` (k,). The first s anchors have known partners, the target rows `seeds` (s,).
-
-    Adam minimises equation 1 over the target anchors, unit vectors Ã (k, d_target). The error is the squared
-    difference between the similarities of each unit row y of `target` (m, d_target) to the target anchors, y
-    Ãᵀ, and the similarities of the row Π(y) to the source anchors. Π(y) is the row of `source` (n, d_source)
-    that is assigned to y, by one Sinkhorn iteration per step.
-
-    The anchors without known partners begin as random directions b. A trivialisation (Casado 2019) keeps them
-    on the unit sphere: Adam moves tangent vectors v from 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin
-    ‖v‖ v / ‖v‖. The seeds stay fixed. (In the paper, they are optimised as well, but then far fewer anchors
-    are found.)
-    """
-    with extra():
-        import torch
-
-    device = torch_name()
-    X, Y, own, seeded = (
-        torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in (source, target, anchors, seeds)
-    )
-    initial = np.random.default_rng(random_state).normal(size=(len(anchors) - len(seeds), target.shape[1]))
-    known = Y[seeded]
-    base = torch.from_numpy(unit_rows(initial)).to(device)
-    tangent = torch.zeros_like(base).requires_grad_()
-    optimiser = torch.optim.Adam([tangent], lr=learning_rate)
-    kind = device.partition(":")[0]
-    with full_precision(torch, kind):
-        relative = X @ X[own].T
-    for _ in range(steps):
-        with full_precision(torch, kind):
-            other = Y @ torch.cat([known, on_sphere(base, tangent)]).T
-            with torch.no_grad():
-                order = hard_limit_assignment(relative, other)
-            loss = torch.nn.functional.mse_loss(other, relative[order])
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            with torch.no_grad():
-                now = torch.cat([known, on_sphere(base, tangent)])
-                nearest = torch.argmax(now @ Y.T, dim=1)
-        nearest[: len(seeds)] = seeded  # each seed itself, even if another row equals it
-        yield Step((loss.detach(), now, nearest, order[nearest] == own))
-
-
-def on_sphere(base, tangent):
-    """The exponential map of the unit sphere at `base` (k, d), applied to the part of `tangent` (k, d) that
-    is orthogonal to `base`. Arrays are torch tensors.
-    """
-    import torch
-
-    across = tangent - (tangent * base).sum(dim=1, keepdim=True) * base
-    # Tangents begin at 0, where the root has no gradient. With the smallest float added, the gradient is its
-    # limit.
-    angle = (across.square().sum(dim=1, keepdim=True) + torch.finfo(across.dtype).tiny).sqrt()
-    return torch.cos(angle) * base + torch.sinc(angle / torch.pi) * across
-
-
-def hard_limit_assignment(source, target):
-    """For each row of `target` (m, k), the index of the row of `source` (n, k) that is assigned to it, a
-    torch tensor. This is the row in which the target row's column of the transport plan is largest.
-
-    One Sinkhorn iteration with ε → 0 (in the paper 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ
-    Mᵢⱼ, vⱼ = minᵢ (Mᵢⱼ − uᵢ). So column j of the plan is largest where Mᵢⱼ − uᵢ is smallest. M is computed in
-    blocks of rows.
-    """
-    import torch
-
-    best = torch.full((len(target),), torch.inf, device=source.device)
-    match = torch.zeros(len(target), dtype=torch.int64, device=source.device)
-    for block in row_blocks(len(source), max(1, ASSIGNED_BYTES // (4 * len(target)))):
-        excess = torch.cdist(source[block], target)
-        excess -= excess.min(dim=1, keepdim=True).values
-        least, row = excess.min(dim=0)
-        better = least < best
-        best = torch.where(better, least, best)
-        match = torch.where(better, row + block.start, match)
-    return match
-
-
-# The verdict whether two spaces are linked compares a score of held-out rows with its chance level.
-
-ABOVE_CHANCE = 0.02  # minimum gain; with less, under a third of the matches of noisy rotations were right
-STANDARD_ERRORS = 4.0
-FOUND_AGAIN = 0.7
-_HELD_OUT = 0.25
 _FEWEST = 8  # minimum number of rows besides seeds: two for each of four held-out parts
-_FOLDED_ROWS = 400  # up to this number of rows, each is held out once; of more rows, a quarter is
-_MANY_SEEDS = 12  # with this many seeds, a fifth of the seeds is also held out
-_DRAWS = 2  # number of draws of each of the two kinds of rows without a partner
-
-
-class HeldOut(NamedTuple):
-    """Evidence from n held-out source rows on whether two spaces can be linked: their mean CSLS, −4 … 4, with
-    its standard error and draws of its chance level (`null`). `again` is the share of their links, 0 … 1,
-    that a fit without these rows finds again; NaN without links.
-    """
-
-    mean: float
-    error: float
-    null: tuple[float, ...]
-    n: int
-    again: float
-
-    @property
-    def above(self) -> bool:
-        """Whether the mean exceeds every draw of the chance level by .02 and by four standard errors. This is
-        true for one in 10,000 pairs of unrelated spaces.
-        """
-        return self.mean > self.least
-
-    @property
-    def least(self) -> float:
-        """The value that the mean must exceed."""
-        return max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
-
-    @property
-    def in_words(self) -> str:
-        """Both measures, each beside the limit that it needs."""
-        needed = percent(FOUND_AGAIN)
-        if self.again == self.again:
-            links = f"a second fit finds the same link for {percent(self.again)} of {self.n:,} held-out rows"
-            links += f" (needed: {needed})"
-        else:
-            links = f"none of {self.n:,} held-out rows has a link that a second fit could find again"
-            links += f" (needed: {needed} found again)"
-        between = "and"
-        if self.above != (self.again >= FOUND_AGAIN):
-            between = "but"
-        return (
-            f"{links}, {between} their mean CSLS is {short(self.mean)} (needed: above {short(self.least)};"
-            f" chance level {band(min(self.null), max(self.null))})"
-        )
-
-    @property
-    def linked(self) -> bool:
-        """Whether the mean is above the chance level, and most links are found again."""
-        return self.above and self.again >= FOUND_AGAIN
-
-
-def fit_held_out(
-    X: np.ndarray,
-    Y: np.ndarray,
-    seeds: np.ndarray,
-    ids: Sequence[str],
-    links: np.ndarray,
-    *,
-    k: int = 10,
-    random_state: int = 0,
-) -> HeldOut:
-    """Score source rows that are held out from self-learning, to test whether its links are right. Each fit
-    uses three quarters of the unit rows X and all unit rows Y, and scores the other quarter. `links` (2, l)
-    are the links of a fit on all rows, and `seeds` (2, s) known pairs.
-
-    A rotation always fits the rows that it was fitted on, so only held-out rows are informative. The chance
-    level uses rows with the same variances but without partners. In half of its draws, the coordinates along
-    each principal axis are permuted. In the other half, axes that hold half of the variance or more are
-    mirrored.
-
-    Spaces that agree only roughly, such as in their clusters, also score above chance. But then a fit on
-    other rows gives other links. This is detected by `again`, the share of the links of held-out rows that a
-    fit without these rows finds. With 12 seeds or more, a fifth of the seeds is held out as well, and `again`
-    is the mean of the share of these links and the share of these seeds. On words and sentences, it is .98 or
-    more for right links and .6 or less for wrong links. Without seeds, some fits fail by chance, so the best
-    of four parts counts.
-    """
-    rng = np.random.default_rng((random_state, 1))
-    similarities = []
-    draws = []
-    again = []
-    for train, test in _folds(np.asarray(ids, dtype=object), seeds[0], random_state):
-        used = np.isin(seeds[0], train)
-        known = np.stack([np.searchsorted(train, seeds[0, used]), seeds[1, used]])
-        stage = (np.arange(len(train)), np.arange(len(Y)))
-        fold = X[train]
-        begun, keep = first_rotation(fold, Y, known, stage, k)
-        *_, (rotation, *_) = self_learn(
-            fold, Y, begun, known, [stage], k=k, random_state=random_state, keep=keep
-        )
-        matching = match_csls(unit_rows(X[test] @ rotation), Y, k)
-        similarities.append(matching.similarity)
-        partner = np.full(len(X), -1)
-        partner[test] = matching.partner
-        right = [(partner[rows] == others)[partner[rows] >= 0] for rows, others in (links, seeds)]
-        again.append(np.mean([part.mean() for part in right if len(part)] or np.nan))
-        others = _without_partners(fold, X[test], rng)
-        draws.append([match_csls(unit_rows(rows @ rotation), Y, k).mean for rows in others])
-    every = np.concatenate(similarities)
-    error = float(every.std(ddof=1)) / np.sqrt(len(every))
-    null = tuple(np.average(draws, axis=0, weights=list(map(len, similarities))).tolist())
-    again = float(np.fmax.reduce(again))
-    return HeldOut(float(every.mean(dtype=np.float64)), error, null, len(every), again)
-
-
-def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> float:
-    """The p-value, 0.001 … 1, of Mantel's test that similarities within X (n, d) agree with those within Y
-    (n, e): the share of permutations of the rows of Y that agree at least as well.
-    """
-    rng = np.random.default_rng((random_state, 4))
-    upper = np.triu_indices(len(X), 1)
-    orders = [np.arange(len(X)), *(rng.permutation(len(X)) for _ in range(999))]
-    agreement = np.array([(X @ X.T)[upper] @ (Y[order] @ Y[order].T)[upper] for order in orders])
-    return float(np.mean(agreement >= agreement[0]))
-
-
-def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield pairs of arrays: rows to fit on, and rows to hold out. With at most 400 rows, each row that is
-    not a seed is held out once, in one of four pairs. With more rows, a quarter is held out, in a single
-    pair.
-    """
-    free = np.setdiff1d(np.arange(len(ids)), seeds)
-    if len(free) > _FOLDED_ROWS:
-        parts = [Split.draw(ids, anchors=seeds, test_fraction=_HELD_OUT, random_state=random_state).test]
-    else:
-        parts = np.array_split(free[np.argsort(row_keys(ids[free], "folds", random_state))], 4)
-    for number, part in enumerate(parts):
-        test = np.r_[part, seeds[number::5] if len(seeds) >= _MANY_SEEDS else seeds[:0]]
-        yield np.setdiff1d(np.arange(len(ids)), test), np.sort(test)
-
-
-def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    # In half of the draws, the coordinates along each principal axis of `train` are permuted independently.
-    basis = Engine().eigh(train.T @ train)[1].astype(np.float32)
-    spread = np.square(test @ basis).sum(axis=0)
-    for _ in range(_DRAWS):
-        yield unit_rows(rng.permuted(test @ basis, axis=0) @ basis.T)
-        signs = rng.choice(np.array([-1, 1], dtype=np.float32), len(spread))
-        yield (test @ basis * (signs if signs @ spread <= 0 else -signs)) @ basis.T
-
-
 # Links, ranked by CSLS, with an estimate of how many are right.
-
 PROMISED = 0.95
-_PARTS = 10
-_CERTAIN = 0.9
-_FEWEST_CERTAIN = 20
 _FEWEST_UNSEEDED = 0.05  # minimum share of linked rows; for spaces without partners it was at most .04
-
-
-def rank_links(
-    X: np.ndarray, Y: np.ndarray, found: Matching, seeds: np.ndarray, *, k: int = 10, random_state: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Links between unit rows X (n, d) and Y (m, e): mutual nearest rows by CSLS that are not seeds. Returns
-    their row numbers (2, l), best first, and an array (l,) with the estimated precision, 0 … 1, of the links
-    from the best one down to each link.
-
-    A rotation overfits the links that it was fitted on. So each tenth of the rows is rotated by a map that is
-    fitted on the links of the other rows, weighted by the square of their CSLS in `found`.
-
-    A row gets a wrong link if it has no partner, or if another row is nearer than the partner. To estimate
-    the CSLS of wrong links, the partner is removed from links that are almost certainly right
-    (`_without_partner`). At first, these certain links are those with a higher CSLS than half of the seeds;
-    without seeds, the best quarter. Then, in each of five rounds, the best links, down to a precision of .9,
-    become the certain ones. If there are fewer than 20 certain links, the precision is 0.
-    """
-    rng = np.random.default_rng((random_state, 3))
-    pairs = np.hstack([found.pairs, seeds])
-    part = rng.integers(_PARTS, size=len(X))
-    weights = np.square(np.clip(found.similarity[pairs[0]], 1e-3, None))
-    rotated = np.empty((len(X), Y.shape[1]), dtype=np.float32)
-    for number in range(_PARTS):
-        others = part[pairs[0]] != number
-        rotation = rotation_between(X[pairs[0, others]], Y[pairs[1, others]], weights[others])
-        rotated[part == number] = unit_rows(X[part == number] @ rotation)
-    matching = match_csls(rotated, Y, k)
-    links = matching.pairs[:, np.argsort(-matching.similarity[matching.mutual], kind="stable")]
-    similarity = matching.similarity[links[0]]
-    (of_source, of_target) = matching.crowding
-    alone = (
-        _without_partner(rotated, Y, links, of_target, matching.best, k),
-        _without_partner(Y, rotated, links[::-1], of_source, matching.similarity, k),
-    )
-    certain = np.arange(len(similarity)) < len(similarity) // 4
-    if len(seeds[0]):
-        linked = (links[0][:, None] == seeds[0]) & (links[1][:, None] == seeds[1])
-        least = np.median(np.where(linked, similarity[:, None], -np.inf).max(axis=0, initial=-np.inf))
-        certain = (similarity > least) & np.isfinite(least)
-    precision = _precision(similarity, alone, (len(X), len(Y)), certain)
-    free = ~np.isin(links[0], seeds[0]) & ~np.isin(links[1], seeds[1])
-    return links[:, free], precision[free]
-
-
-def _without_partner(
-    source: np.ndarray, target: np.ndarray, links: np.ndarray, crowded: np.ndarray, best: np.ndarray, k: int
-) -> np.ndarray:
-    """The CSLS (l,) of the wrong link that each linked source row gets when its partner is removed. It is
-    −inf if the row gets no link, because the target row that it would choose has a better link. `best`
-    (n_target,) is the largest CSLS of each target row; `crowded` is its mean cosine to the k nearest source
-    rows.
-    """
-    other, csls = best_without(source[links[0]], target, links[1], crowded, k)
-    return np.where(csls >= best[other], csls, -np.inf)
-
-
-def _precision(
-    similarity: np.ndarray, alone: Sequence[np.ndarray], sizes: Sequence[int], certain: np.ndarray
-) -> np.ndarray:
-    """The estimated precision (l,) of the links from the first one down to each link; see `rank_links`. Links
-    are in order of their CSLS (`similarity`), largest first. `alone` are the two results of
-    `_without_partner`, for source rows and for target rows; `sizes` are the numbers of rows.
-
-    Let N be the CSLS of a row's best wrong link. Let T be the CSLS of its right link, or −inf if it has no
-    partner. The link of the row has a CSLS of at most v with the probability P(T ≤ v) P(N ≤ v). So the
-    expected number of rows, of n, with a wrong link above t is n ∫ P(T ≤ v) dP(N ≤ v), integrated from t. P(T
-    ≤ v) is estimated by the share of rows whose link has at most v, divided by P(N ≤ v). The result is the
-    mean of the estimates from the source rows and from the target rows. Half a row is added to each count, so
-    that no estimate is exactly 1.
-    """
-    for _ in range(5):
-        if certain.sum() < _FEWEST_CERTAIN:
-            return np.zeros(len(similarity))
-        expected = np.zeros(len(similarity))
-        for n, values in zip(sizes, alone, strict=True):
-            null = np.sort(values[certain])
-            below = 1 - (np.searchsorted(-similarity, -null, side="left") - 0.5) / n
-            missing = np.minimum(1, below * len(null) / np.arange(1, len(null) + 1))
-            wrong = (np.r_[np.cumsum(missing[::-1])[::-1], 0] + missing[-1] / 2) * n / len(null)
-            expected += wrong[np.searchsorted(null, similarity, side="left")] / 2
-        precision = np.clip(1 - expected / np.arange(1, len(similarity) + 1), 0, 1)
-        precision = np.maximum.accumulate(precision[::-1])[::-1]
-        certain = precision >= _CERTAIN
-    return precision
 
 
 @dataclass(frozen=True)
@@ -751,7 +306,7 @@ class _Bootstrap:
             partner = np.full(len(self.source), -2)
             partner[stage[0]] = stage[1][matching.partner]
             share = self.share_found(wanted, partner[wanted])
-            pairs = _whole(stage, matching.pairs)
+            pairs = whole(stage, matching.pairs)
             history.append(Round(len(stage[0]), len(pairs[0]), matching.mean, share))
             after(history)
         return pairs, tuple(history), None
@@ -827,9 +382,9 @@ class _Bootstrap:
             others[:n_seeds] = seeds[1]
             chosen = np.stack([partners_of, others])
         links, right = rank_links(X, Y, matching, seeds, **self.settings)
-        if self.linked and np.count_nonzero(right >= _CERTAIN) < _FEWEST_UNSEEDED * min(len(X), len(Y)):
+        if self.linked and np.count_nonzero(right >= CERTAIN) < _FEWEST_UNSEEDED * min(len(X), len(Y)):
             right = np.zeros_like(right)
-        verdict, reason, held_out = self.judge(links[:, right >= _CERTAIN])
+        verdict, reason, held_out = self.judge(links[:, right >= CERTAIN])
         if verdict == "not found" and n_seeds >= PAIRED:
             rotation = map_from_pairs(X, Y, seeds, self.random_state)
         certain = np.r_[np.ones(n_seeds), right * (verdict == "linked")]
@@ -906,7 +461,7 @@ class _Bootstrap:
         rng = np.random.default_rng((self.random_state, 1))
         every, *others = (
             match_csls(unit_rows(rows @ linked.half), self.Y, k).similarity
-            for rows in (linked.held_out, *_without_partners(self.X, linked.held_out, rng))
+            for rows in (linked.held_out, *without_partners(self.X, linked.held_out, rng))
         )
         error = float(every.std(ddof=1)) / np.sqrt(len(every))
         null = tuple(float(each.mean()) for each in others)

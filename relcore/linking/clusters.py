@@ -13,7 +13,8 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import mean_row, unit_rows
-from relcore.engine.engine import Engine, best_both_ways, crowding, mean_of_nearest
+from relcore.engine.both_ways import best_both_ways, crowding, mean_of_nearest
+from relcore.engine.engine import Engine
 
 # more RESTARTS find no better anchors
 CLUSTERS = 20

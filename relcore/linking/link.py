@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,29 +17,22 @@ from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row
 from relcore.base.settings import setting
-from relcore.catalog.catalog import SpaceSpec, space_name
-from relcore.catalog.task import Recipe, Task
-from relcore.figures.charts import Line, Lines
-from relcore.figures.export import Exportable, chart_exportable, scores_exportable
+from relcore.catalog.task import Task
 from relcore.files.links import ENDS, KINDS, NOT_KEPT, Pairs
-from relcore.linking.bootstrap import (
-    LEARNING_RATE,
-    MOST_ROUNDS,
-    MOST_ROUNDS_UNSEEDED,
-    PROMISED,
-    STEPS,
-    BootstrapResult,
-    Round,
-    bootstrap_anchors,
-    share_found,
-)
+from relcore.linking.bootstrap import PROMISED, BootstrapResult, Round, bootstrap_anchors, share_found
 from relcore.linking.clusters import CLUSTERED_ROWS, ENOUGH, FEWEST, LINK_ROUNDS
-from relcore.represent.similarity import RelativeProjection
+from relcore.linking.optimisation import LEARNING_RATE, STEPS
+from relcore.linking.self_learning import MOST_ROUNDS, MOST_ROUNDS_UNSEEDED
+from relcore.represent.projection import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
-from relcore.runs.store import Progress, Store, silent
-from relcore.scores.comparison import score_cells, score_pair, score_table
+from relcore.runs.store import Store
+from relcore.runs.work import Progress, silent
+from relcore.scores.comparison import score_pair
 from relcore.scores.score import Score
-from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, known_ids, match
+from relcore.scores.score_report import score_cells, score_table
+from relcore.spaces.ids import GuessedIds
+from relcore.spaces.matching import Match, as_space, known_ids, match
+from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import Split
 
 _LARGEST = 0.9999  # maximum precision of a link in a table, because no link is certain
@@ -198,7 +191,6 @@ def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
 
 # The task that links two spaces whose true pairs are unknown or hidden, and its figures.
 
-
 SCORES = ("jaccard", "mrr", "cosine")
 _QUERIES = 2000
 _SETS = {
@@ -207,8 +199,6 @@ _SETS = {
     "found": "the anchors found",
     "found, continuous": "the optimised vectors, before their nearest rows replace them",
 }
-FEWEST_SHARED = 20  # minimum number of common ids for a test with hidden pairs
-PAPER_ROWS = 2000  # maximum number of rows for the published method, which compares all pairs in each step
 
 
 @dataclass(frozen=True, eq=False)
@@ -535,56 +525,3 @@ def rows_it_takes(*spaces: LatentSpace) -> str:
         f"Linking without pairs needs about {ENOUGH:,} rows of each space and models of the same kind; these"
         f" spaces have {rows} rows.{' Even a few known pairs are a safer start.' * few}"
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class BootstrapRounds(Recipe, figure="bootstrap"):
-    """A figure that shows, for each round of self-learning, the share of rows that are matched and the share
-    of hidden pairs that are found. For the method "paper", it shows the error at each step.
-    """
-
-    source: SpaceSpec
-    target: SpaceSpec
-    digests: tuple[str, ...] = ("", "")
-    bootstrap: BootstrapSpec
-
-    def draw(self, result: Outcome | None = None) -> Exportable:
-        outcome = self.computed(result)
-        method = self.bootstrap.method
-        rounds = outcome.result.history
-        found = [one.found for one in rounds]
-        if np.isnan(found[-1]):
-            by_round = {}
-        else:
-            by_round = {"hidden pairs found": found}
-        if method == "paper":
-            first = rounds[0].objective
-            by_round["error, share of the first step's"] = [one.objective / first for one in rounds]
-        else:
-            by_round["rows matched"] = [one.pairs / one.rows for one in rounds]
-        lines = tuple(Line(name, range(1, len(values) + 1), values) for name, values in by_round.items())
-        look = {"note": f"{self._ends}: {outcome.verdict}", "y_range": (0, 1.02), "n_direct": len(lines)}
-        chart = Lines(lines, "step" if method == "paper" else "round", "share", **look)
-        return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
-
-    @property
-    def _ends(self) -> str:
-        return f"{space_name(self.source)} → {space_name(self.target)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class BootstrapScores(BootstrapRounds):
-    """A figure of the scores that `relative_scores` computes for each set of anchors, with their chance
-    levels."""
-
-    figure: ClassVar[str] = "bootstrap-scores"
-
-    def draw(self, result: Outcome | None = None) -> Exportable:
-        outcome = self.computed(result)
-        if not outcome.scores:
-            got = "one without hidden pairs"
-            if outcome.known:
-                got = "no held-out row: ask for fewer anchors"
-            raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
-        table = outcome.score_table()
-        return scores_exportable(table, self.to_json(), "relscope-bootstrap-scores", self._ends)

@@ -19,23 +19,26 @@ from relcore.base.names import REDUCTIONS, SIMILARITIES
 from relcore.base.numbers import counted
 from relcore.base.rows import DerivedRows, Rows, row_blocks, unit_rows
 from relcore.base.settings import check, setting
-from relcore.engine.engine import Engine, Moments, nearest
-from relcore.figures.scene import ColorScale
-from relcore.maps.reduction import (
+from relcore.engine.engine import Engine, Moments
+from relcore.engine.nearest import nearest
+from relcore.figures.colorings import ColorScale
+from relcore.maps.principal_axes import (
     SAMPLED_ROWS,
     ReductionSpec,
-    align_maps,
     axis_signs,
     fitted_rows,
     n_fitted,
     need_drawable,
     principal_axes,
     random_rows,
-    reduce_spaces,
 )
-from relcore.represent.similarity import RelativeProjection, mean_of, shared_anchors
+from relcore.maps.reduction import align_maps, reduce_spaces
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import mean_of
+from relcore.represent.strategies import shared_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
-from relcore.spaces.space import LatentSpace, Match
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 
 NUMBERS = ("counts", "source norm", "target norm", "agreement")
 COLUMN = "column:"
@@ -172,7 +175,7 @@ def default_pivots(space: LatentSpace) -> tuple[str, ...]:
     other."""
     if space.index.isin(DEFAULT_PIVOTS).sum() == len(DEFAULT_PIVOTS):
         return DEFAULT_PIVOTS
-    from relcore.represent.similarity import select_anchors
+    from relcore.represent.strategies import select_anchors
 
     strategy = "random"
     if len(space) > 100:

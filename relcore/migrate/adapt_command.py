@@ -20,7 +20,7 @@ from relcore.commands.command import command
 from relcore.commands.options import SHARDS_HELP, Printed, Shards
 from relcore.commands.printing import written
 from relcore.commands.progress import Bar
-from relcore.files.reading import write_space
+from relcore.files.saving import write_space
 from relcore.migrate.by_shard import adapt_shards
 from relcore.runs.store import Store
 from relcore.sharded.space import ShardedSpace
@@ -65,7 +65,8 @@ class AdaptOptions:
     ("bridge", "bridge new-queries.npy mapped.npy", "bridge old.parquet lancedb:store#projected --corpus"),
 )
 def run_adapt(options: argparse.Namespace) -> Report:
-    from relcore.migrate.adapters import adapt, adapter_digest, load
+    from relcore.migrate.adapt import adapt, adapter_digest
+    from relcore.migrate.adapter_files import load
 
     if options.adapter == COPY:
         adapter = None

@@ -8,9 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from relcore.base.errors import need_one_of
-from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
-from relcore.sharded.operations import RowMap, Runner, Written, write_mapped
+from relcore.migrate.adapt import SIDES, need_width
+from relcore.migrate.adapter_files import LoadedAdapter
+from relcore.migrate.adapters import apply_steps
+from relcore.sharded.runner import Runner
 from relcore.sharded.space import ShardedSpace
+from relcore.sharded.writing import RowMap, Written, write_mapped
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,18 +21,13 @@ from relcore.commands.options import (
     Results,
     Sample,
 )
-from relcore.migrate.evaluate import read_qrels
-from relcore.migrate.measurements import (
-    AFTER,
-    FEWEST_QUERIES,
-    BlindAnswers,
-    CheaperIndex,
-    ThresholdChange,
-    with_answers,
-)
+from relcore.migrate.blind_test import AFTER, BlindAnswers, with_answers
+from relcore.migrate.cheaper_index import CheaperIndex
 from relcore.migrate.migration import Migration
 from relcore.migrate.price import UNKNOWN, Rate
-from relcore.spaces.space import match
+from relcore.migrate.relevance import read_qrels
+from relcore.migrate.thresholds import FEWEST_QUERIES, ThresholdChange
+from relcore.spaces.matching import match
 
 
 @dataclass
@@ -173,8 +168,8 @@ def run_migrate(options: argparse.Namespace) -> Report:
         tables += indexes.tables
         notes += [indexes.sentence, *indexes.notes]
     if options.export:
-        from relcore.migrate.migration import export_result
-        from relcore.studies.papers import commit_of
+        from relcore.migrate.result import export_result
+        from relcore.studies.paper_runs import commit_of
 
         notes += map(str, export_result(result, *spaces[:2], options.export, commit_of()))
     notes = [*report.notes, *notes]

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln, stdtrit
 
 from relcore.base.numbers import counted, percent
-from relcore.migrate.evaluate import Candidates
+from relcore.migrate.trial import Candidates
 
 DEPTHS = (20, 50, 100, 200)
 _NO_ROWS = np.empty(0, dtype=np.int64)

@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from relcore.base.rows import MadeOnce
+from relcore.base.memory import MadeOnce
 from relcore.base.text import encodable
-from relcore.figures.scene import (
-    NUMBERED,
+from relcore.figures.colorings import (
     OPACITIES,
     OTHER,
     PARTS,
@@ -23,13 +22,10 @@ from relcore.figures.scene import (
     Coloring,
     Condition,
     Facet,
-    Scene,
     StarLook,
     number_text,
-    point_size,
-    star_opacity,
-    star_size,
 )
+from relcore.figures.scene import NUMBERED, Scene, point_size, star_opacity, star_size
 from relcore.figures.style import DARK, LIGHT
 
 NO_CATEGORY = 0xFFFF  # −1 in the uint16 arrays of the payload

@@ -17,31 +17,24 @@ from relcore.base.junit import GateCase
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.base.text import read_lines
-from relcore.catalog.catalog import encode, load
+from relcore.catalog.catalog import load
+from relcore.catalog.encodings import encode
 from relcore.catalog.naming import SPACE_HELP, encoder_named, space_spec
+from relcore.check.collection import check
+from relcore.check.marks import MARKS
 from relcore.commands.command import Tool, command, values_of
 from relcore.commands.options import JUnit, Results
 from relcore.commands.printing import written
 from relcore.encode.command import dataset_spec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder
-from relcore.encoders.sentences import OnnxText
-from relcore.passport.check import MARKS, check
-from relcore.passport.passport import (
-    ANCHORS,
-    CHANGES,
-    SUFFIX,
-    UNCHANGED,
-    Passport,
-    PassportCard,
-    encode_texts,
-    model_at_hand,
-    name_recipe,
-    paired_anchors,
-    picture_anchors,
-)
+from relcore.encoders.onnx_texts import OnnxText
+from relcore.passport.passport import CHANGES, SUFFIX, Passport, PassportCard, paired_anchors, picture_anchors
+from relcore.passport.recipes import ANCHORS, UNCHANGED, encode_texts, model_at_hand, name_recipe
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, RowNumbers, ids_of
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.matching import ids_of
+from relcore.spaces.space import LatentSpace
 from relcore.stores.index import find_rows, parse_place
 
 BUNDLED = "bundled"  # the bundled anchor texts

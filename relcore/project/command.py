@@ -21,11 +21,11 @@ from relcore.commands.by_shard import is_by_shard, report_over_shards
 from relcore.commands.command import command, values_of
 from relcore.commands.options import SHARDS_HELP, DrawnAnchors, Printed, Shards
 from relcore.commands.printing import written
-from relcore.files.reading import need_suffix, write_space
-from relcore.represent.similarity import shared_anchors
+from relcore.files.saving import need_suffix, write_space
+from relcore.represent.strategies import shared_anchors
 from relcore.represent.translation import ProjectionSpec
-from relcore.sharded.operations import Written, project_shards
 from relcore.sharded.space import ShardedSpace
+from relcore.sharded.writing import Written, project_shards
 from relcore.spaces.space import LatentSpace
 
 # The commands that write vectors: project writes rows relative to anchors, and adapt writes rows that an

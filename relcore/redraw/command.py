@@ -15,9 +15,9 @@ from relcore.commands.command import command, values_of
 from relcore.commands.options import FullPaths, Printed
 from relcore.commands.outputs import goals_of, need_other_files, sources_of
 from relcore.commands.printing import written
-from relcore.compare.scene import exportable, recipe_with_paths
+from relcore.compare.pictures import exportable, recipe_with_paths
 from relcore.figures.style import DARK, LIGHT, Style
-from relcore.files.reading import need_suffix
+from relcore.files.saving import need_suffix
 
 # The command figure draws a figure again from its recipe. The command export writes a map as a table for
 # Embedding Atlas.

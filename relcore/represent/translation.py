@@ -17,16 +17,11 @@ from relcore.base.names import DELTA, INVERSES, METHODS, SIMILARITIES
 from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.engine.engine import Engine
-from relcore.represent.similarity import (
-    Estimator,
-    RelativeProjection,
-    checked_row,
-    column_names,
-    farthest_order,
-    need_finite,
-    shared_anchors,
-)
-from relcore.spaces.space import Match, MatrixLike
+from relcore.represent.estimator import Estimator, column_names, need_finite
+from relcore.represent.projection import RelativeProjection, checked_row
+from relcore.represent.strategies import farthest_order, shared_anchors
+from relcore.spaces.matching import Match
+from relcore.spaces.space import MatrixLike
 
 
 class _Translation(Estimator):

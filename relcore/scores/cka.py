@@ -14,7 +14,8 @@ from relcore.base.numbers import short
 from relcore.base.rows import ROWS_PER_BLOCK, centred, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.scores.score import CENTRE, ChanceLevel, Score
-from relcore.spaces.space import MatrixLike, checked_names, ids_of, paired_matrices, partner_rows
+from relcore.spaces.matching import checked_names, ids_of, paired_matrices, partner_rows
+from relcore.spaces.space import MatrixLike
 
 # The first three moments of linear CKA (Escoufier's RV coefficient) under permutations of the rows.
 

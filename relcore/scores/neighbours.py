@@ -14,7 +14,7 @@ from relcore.base.environment import resolve
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
-from relcore.engine.engine import nearest, nearest_within, need_k
+from relcore.engine.nearest import nearest, nearest_within, need_k
 from relcore.scores.score import (
     CENTRE,
     QUANTILE_DRAWS,
@@ -25,7 +25,8 @@ from relcore.scores.score import (
     mean_difference,
     sampling_interval,
 )
-from relcore.spaces.space import MatrixLike, paired_matrices
+from relcore.spaces.matching import paired_matrices
+from relcore.spaces.space import MatrixLike
 from relcore.spaces.split import derangement
 
 if TYPE_CHECKING:

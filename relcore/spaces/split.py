@@ -12,8 +12,9 @@ import pandas as pd
 
 from relcore.base.arguments import need_sequence, need_whole, row_numbers
 from relcore.base.errors import SpaceError, quote
-from relcore.base.rows import MadeOnce
-from relcore.spaces.space import NONE_KNOWN, AuditedIds, GuessedIds, scored_rows
+from relcore.base.memory import MadeOnce
+from relcore.spaces.ids import AuditedIds, GuessedIds, scored_rows
+from relcore.spaces.matching import NONE_KNOWN
 
 # Scores on the anchors would be too high, because every method is fitted on them. So every function that
 # computes a score takes a `Split` and uses only its test rows.

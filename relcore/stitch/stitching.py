@@ -20,10 +20,10 @@ from relcore.base.rows import mean_row
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import SpacesRecipe, Task
-from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
+from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.represent.heads import Head, fit_heads
-from relcore.represent.similarity import select_anchors, shared_anchors
+from relcore.represent.strategies import select_anchors, shared_anchors
 from relcore.represent.translation import (
     FittedSpace,
     MethodSettings,
@@ -31,11 +31,10 @@ from relcore.represent.translation import (
     fit_translation,
     representation,
 )
-from relcore.runs.store import Progress, Store, silent
+from relcore.runs.store import Store
+from relcore.runs.work import Progress, silent
 from relcore.scores.score import share_interval
-from relcore.spaces.space import (
-    LatentSpace,
-    MatrixLike,
+from relcore.spaces.matching import (
     agreed_labels,
     as_spaces,
     distinct_names,
@@ -44,6 +43,7 @@ from relcore.spaces.space import (
     short_names,
     with_common_marks,
 )
+from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import TEST_FRACTION, Split
 
 # Seconds of training: per row, column and class of a logistic head; per row, epoch and weight of a network.

@@ -18,17 +18,22 @@ from relcore.base.names import METHODS, STITCHED
 from relcore.base.numbers import band, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
-from relcore.catalog.catalog import SpaceSpec, trained_weights
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.encodings import trained_weights
 from relcore.catalog.task import SpacesRecipe
+from relcore.encoders.dataset import Dataset, Kind
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Kind, TrainedEncoder, decode_image
-from relcore.figures.charts import Matrices, MatrixPanel
+from relcore.encoders.encoder import EncodeBatch, Encoder, TrainedEncoder
+from relcore.encoders.pictures import decode_image
 from relcore.figures.export import Exportable, chart_exportable
+from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.represent.translation import FittedSpace, MethodSettings, fit_translation, representation
-from relcore.runs.store import Store, silent
+from relcore.runs.store import Store
+from relcore.runs.work import silent
 from relcore.scores.neighbours import find_neighbours
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.space import LatentSpace, Match, distinct_names, match, short_names
+from relcore.spaces.matching import Match, distinct_names, match, short_names
+from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 

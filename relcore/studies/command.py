@@ -20,7 +20,9 @@ from relcore.commands.command import command
 from relcore.commands.options import Results, Scheduler
 from relcore.commands.progress import Bar, queue
 from relcore.runs.store import Store
-from relcore.studies.study import Study, StudyRuns, StudySpec, study_of, study_report
+from relcore.studies.report import study_report
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import Study, StudySpec, study_of
 
 # The command study computes a grid of runs. Each run is saved as soon as it is done.
 

@@ -18,7 +18,7 @@ from relcore.commands.command import command, values_of
 from relcore.commands.inputs import loaded_spaces
 from relcore.commands.options import ByRow, Results, Scheduler
 from relcore.commands.printing import written
-from relcore.files.reading import need_suffix, write_space
+from relcore.files.saving import need_suffix, write_space
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
 

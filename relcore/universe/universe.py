@@ -9,10 +9,10 @@ the map of its space. Its mean place (in the array `consensus`) is the mean over
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from itertools import chain, combinations, permutations
+from itertools import chain, permutations
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,36 +20,37 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import expand_home, regular_file
-from relcore.base.errors import NoCommonId, SpaceError, need_one_of, quote
-from relcore.base.names import Named
-from relcore.base.numbers import counted, in_cell, percent, short
+from relcore.base.errors import NoCommonId, SpaceError, quote
+from relcore.base.numbers import counted, percent, short
 from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
-from relcore.base.rows import lengths, mean_row, unit_rows
+from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.base.writing import write
-from relcore.catalog.task import SpacesRecipe, Task
-from relcore.engine.device import one_thread_products
-from relcore.engine.engine import Engine, nearest, thin_svd
-from relcore.figures.charts import Diagram, Matrices, MatrixPanel, MovingPoints
-from relcore.figures.export import Exportable, chart_exportable
-from relcore.maps.pane_maps import default_view, make_view, sample_view
-from relcore.represent.similarity import matrix, need_finite
+from relcore.catalog.task import Task
+from relcore.engine.engine import Engine
+from relcore.engine.nearest import nearest
+from relcore.engine.threads import one_thread_products
+from relcore.represent.estimator import need_finite
 from relcore.runs import entries
-from relcore.runs.store import Progress, Store, silent
+from relcore.runs.store import Store
+from relcore.runs.work import Progress, silent
 from relcore.scores.neighbours import Neighbours
-from relcore.scores.score import ChanceLevel, Score, distances, share_interval
-from relcore.spaces.space import (
-    LatentSpace,
-    MatrixLike,
-    as_spaces,
-    distinct_names,
-    need_spaces,
-    scored_rows,
-    short_names,
-)
+from relcore.scores.score import ChanceLevel, Score, share_interval
+from relcore.spaces.ids import scored_rows
+from relcore.spaces.matching import as_spaces, distinct_names, need_spaces
+from relcore.spaces.space import LatentSpace, MatrixLike, matrix
 from relcore.spaces.split import row_keys
+from relcore.universe.generalised_procrustes import (
+    Grid,
+    _centre,
+    _centred,
+    _rotations,
+    align,
+    known_rows,
+    mean_place,
+)
 
 SUFFIX = ".universe"
 FEWEST_ROWS = 20  # minimum number of shared rows, a fifth of which is held out
@@ -58,12 +59,9 @@ MOST_TESTED = 1000
 MOST_KEPT = 5000  # number of mean places in a file, which are needed to add spaces
 NEAREST = 10
 _TESTED = 0.2
-_SETTLED = 1e-5  # minimum relative gain; a smaller one ends the fit and would change accuracy by at most .001
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
 _FEWEST_JUDGED = 100  # minimum number of held-out rows for a statement; with fewer, the chance level is high
-
-Grid = tuple[tuple[Score | None, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +337,7 @@ class Universe(Reported):
             )
         name = distinct_names([*(space.with_columns(name=known) for known in self.names), space])[-1]
         (rows, places), (tested, expected) = (
-            _known_rows(space, ids, consensus)
+            known_rows(space, ids, consensus)
             for ids, consensus in ((self.ids, self.consensus), (self.test_ids, self.test_consensus))
         )
         if len(rows) < FEWEST_ROWS or not len(tested):
@@ -504,7 +502,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
         ]
         fitted, tested = (
             [
-                _align(space, own[part], *centre, self.unit)
+                align(space, own[part], *centre, self.unit)
                 for space, own, centre in zip(spaces, rows, centres, strict=True)
             ]
             for part in (train, test)
@@ -523,7 +521,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
         members = []
         names = distinct_names(spaces)
         for i, space in enumerate(spaces):
-            others, among = _mean_place(test_places, test_present, without=i)
+            others, among = mean_place(test_places, test_present, without=i)
             both = test_present[i] & among
             score = retrieval(test_places[i][both], others[both])
             facts = {"n": int(present[i].sum()), "score": score, "labelled": space.labels is not None}
@@ -534,9 +532,9 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
             tuple(members),
             self.unit,
             ids[train][kept],
-            _mean_place(places, present)[0][kept],
+            mean_place(places, present)[0][kept],
             ids[test],
-            _mean_place(test_places, test_present)[0],
+            mean_place(test_places, test_present)[0],
             scores,
             best,
             same_class,
@@ -580,111 +578,6 @@ def _shared_ids_and_rows(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.
         own[np.isin(own, space.zero_rows)] = -1
     shared = (rows >= 0).sum(axis=0) >= 2
     return np.asarray(index, dtype=object)[shared], rows[:, shared]
-
-
-def _known_rows(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The row numbers of the rows that a space shares with `ids`, and the rows of `places` that belong to
-    these ids."""
-    rows = space.index.get_indexer(pd.Index(ids))
-    rows[np.isin(rows, space.zero_rows)] = -1
-    return rows[rows >= 0], places[rows >= 0]
-
-
-def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
-    if not len(X):
-        raise NoCommonId(f"{name}: expected rows that another space has, got none; leave this space out")
-    if unit:
-        X = unit_rows(X)
-    else:
-        X = np.asarray(X, dtype=np.float32)
-    mean = np.asarray(mean_row(X), dtype=np.float32)
-    spread = lengths(X, mean).astype(np.float64)
-    need_finite(spread, name)
-    if not (largest := spread.max()):
-        raise SpaceError(
-            f"{name}: expected rows that differ, got {len(X):,} equal ones; leave this space out"
-        )
-    return mean, float(largest * np.sqrt(np.mean((spread / largest) ** 2)))
-
-
-def _centred(X: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
-    if unit:
-        X = unit_rows(X)
-    else:
-        X = np.asarray(X, dtype=np.float32)
-    return (X - mean) / np.float32(scale)
-
-
-def _align(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
-    """The rows of a space, centred and scaled, as an array (n, d) for the n row numbers `own`; zero where the
-    space lacks the row (−1)."""
-    rows = np.zeros((len(own), space.dimension), np.float32)
-    rows[own >= 0] = _centred(space.vectors[own[own >= 0]], mean, scale, unit)
-    return rows
-
-
-def _rotations(
-    fitted: Sequence[np.ndarray], present: np.ndarray, rounds: int, names: Sequence[str]
-) -> list[np.ndarray]:
-    """Fit the maps Rᵢ (dᵢ, D), with orthonormal rows, that minimise the distances of rows from their mean
-    places. They maximise Σ_{i<j} tr Rᵢᵀ Cᵢⱼ Rⱼ. Here Cᵢⱼ = Xᵢᵀ diag(1/m) Xⱼ, the Xᵢ are the `fitted` rows,
-    and m has, for each row, the number of spaces that have it.
-
-    Each map in turn is set to the best one given all others, so the sum never decreases (Ten Berge 1977). To
-    find a start, the widest space comes first; then spaces are added one by one, always the one that
-    correlates most with those before.
-    """
-    n = len(fitted)
-    weights = (1 / np.maximum(present.sum(axis=0), 1)).astype(np.float32)[:, None]
-    products: dict[tuple[int, int], np.ndarray] = {}
-    for i in range(n):
-        weighted = fitted[i] * weights
-        for j in range(i + 1, n):
-            if (present[i] & present[j]).any():
-                products[i, j] = Engine().product(weighted.T, fitted[j], np.float32)
-                products[j, i] = products[i, j].T
-    first = max(range(n), key=lambda i: fitted[i].shape[1])
-    wide = fitted[first].shape[1]
-    rotations: dict[int, np.ndarray] = {first: np.eye(wide, dtype=np.float32)}
-
-    def target(i: int) -> np.ndarray:
-        linked = (products[i, j] @ rotations[j] for j in list(rotations) if j != i and (i, j) in products)
-        return sum(linked, np.zeros((fitted[i].shape[1], wide)))  # the array of zeros makes the sum float64
-
-    while len(rotations) < n:
-        waiting = {i: target(i) for i in range(n) if i not in rotations}
-        best = max(waiting, key=lambda i: float(np.linalg.norm(waiting[i])))
-        if not waiting[best].any():
-            lone = quote([names[i] for i in waiting])
-            raise NoCommonId(
-                f"universe: expected rows that link all spaces, got none to {lone}; leave these out"
-            )
-        rotations[best] = Engine().rotation(waiting[best])[0].astype(np.float32)
-    before = 0.0
-    for _ in range(rounds):
-        total = 0.0
-        for i in range(n):
-            rotation, values = Engine().rotation(target(i))
-            rotations[i] = rotation.astype(np.float32)
-            total += float(values.sum())
-        if total - before <= _SETTLED * total:
-            break
-        before = total
-    return [rotations[i] for i in range(n)]
-
-
-def _mean_place(
-    places: Sequence[np.ndarray], present: np.ndarray, without: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The mean place of each row over the spaces that have the row, an array (n, D), and whether any space
-    has the row, an array (n,). The space number `without` is left out.
-    """
-    used = [i for i in range(len(places)) if i != without]
-    count = present[used].sum(axis=0)
-    total = np.zeros_like(places[0])
-    for i in used:
-        total += places[i]
-    return total / np.maximum(count, 1).astype(np.float32)[:, None], count > 0
 
 
 def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
@@ -755,173 +648,3 @@ def _scores(
     if alike:
         same_class = tuple(np.mean(alike, axis=0).tolist())
     return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None, same_class
-
-
-CHARTS = {
-    "map": Named("Map", help="each dot is a model; similar models are close"),
-    "accuracy": Named("Table", help="every space translated into every other"),
-    "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
-}
-# minimum number of models on a map; maximum number with lines between all models
-_FEWEST = 4
-MOST_LINED = 5
-_LEAST_DISTANCE = 0.02  # if all distances are smaller, a map would show a single dot
-_MOST_DRAWN = 700
-_OF_ALL = "Mean of all"
-
-
-@dataclass(frozen=True, kw_only=True)
-class UniverseChart(SpacesRecipe, figure="universe"):
-    """A figure of a universe: one of the charts that `CHARTS` names.
-
-    Examples
-    --------
-    >>> from relcore import SpaceSpec, UniverseChart
-    >>> UniverseChart(spaces=tuple(SpaceSpec("file", f"{name}.npy") for name in "abc")).figure
-    'universe'
-    """
-
-    universe: UniverseSpec = UniverseSpec()
-    chart: str = "accuracy"
-
-    def __post_init__(self) -> None:
-        need_one_of("chart", self.chart, CHARTS)
-
-    def draw(
-        self, result: Universe | None = None, spaces: Mapping[str, LatentSpace] | None = None
-    ) -> Exportable:
-        """The figure. `spaces` have the rows to draw, by their names in the universe (default: all)."""
-        universe = result
-        rows = self.chart == "rows"
-        if universe is None or (rows and spaces is None):
-            loaded = self.loaded()
-            universe = universe or self.universe.run(loaded)
-            spaces = dict(zip(universe.names, loaded, strict=True))
-        if rows:
-            chart = moving_rows(universe, spaces)
-        else:
-            if self.chart == "map":
-                chart = map_of_spaces(universe)
-            else:
-                chart = accuracy_matrix(universe)
-        table = None
-        if self.chart == "accuracy":
-            table = universe.table
-        return chart_exportable(chart, self.to_json(), f"relscope-universe-{self.chart}", table, table)
-
-
-def charts_of(universe: Universe) -> dict[str, str]:
-    """The charts that can be drawn with the scores of this universe: their titles by name."""
-    many = len(_scored_spaces(universe)) >= _FEWEST
-    differ = many and distances(_alike(universe)[1]).max() > _LEAST_DISTANCE
-    return {name: CHARTS[name].title for name in ("map", "accuracy") if differ or name == "accuracy"}
-
-
-def _scored_spaces(universe: Universe) -> list[int]:
-    return [i for i, row in enumerate(universe.scores) if any(score is not None for score in row)]
-
-
-def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
-    scored = _scored_spaces(universe)
-    if len(scored) < _FEWEST:
-        raise SpaceError(f"universe: expected {_FEWEST} spaces or more to draw, got {len(scored)}")
-    names = short_names(universe.names)[0]
-    # The accuracy of each pair of spaces, averaged over both directions.
-    both = (universe.accuracy + universe.accuracy.T) / 2
-    np.fill_diagonal(both, 1.0)
-    return tuple(names[i] for i in scored), both[np.ix_(scored, scored)]
-
-
-def map_of_spaces(universe: Universe) -> Diagram:
-    """A map of the spaces in two dimensions, by classical multidimensional scaling (Torgerson 1952). The
-    distance of two spaces is 1 − accuracy."""
-    names, alike = _alike(universe)
-    squares = distances(alike) ** 2
-    around = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
-    values, vectors = np.linalg.eigh(-around / 2)
-    places = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0))
-    largest = places[np.abs(places).argmax(axis=0), [0, 1]]
-    places = places * np.where(largest < 0, -1, 1)  # choose one of the mirror images, which are equally good
-    pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
-    similarities = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
-    hover = tuple(
-        "\n".join(
-            f"same row nearest in {other}: {percent(alike[i, j])}" for j, other in enumerate(names) if j != i
-        )
-        for i in range(len(names))
-    )
-    alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
-    lines = {}
-    if len(names) <= MOST_LINED:
-        lines = {pair: percent(float(alike[pair])) for pair in pairs}
-    return Diagram(names, places, alt, lines, hover)
-
-
-def accuracy_matrix(universe: Universe) -> Matrices:
-    names = short_names(universe.names)[0]
-    accuracy = universe.accuracy
-    n = len(universe.members)
-
-    def hover(i: int, j: int) -> str:
-        score = universe.scores[i][j]
-        if i == j:
-            return "the space itself"
-        if score is None:
-            return "not scored: too few held-out rows in common, or added later"
-        told = f"same row nearest: {short(score.top1)}, by chance {percent(1 / score.n)}"
-        return f"{told}\nMRR {short(score)}, k = {score.k}\nn: {score.n:,} held-out rows"
-
-    texts = (tuple("" if one is None else in_cell(one.top1) for one in row) for row in universe.scores)
-    cells = tuple(texts), tuple(tuple(hover(i, j) for j in range(n)) for i in range(n))
-    panel = MatrixPanel("", names, names, accuracy, *cells, marked=tuple((i, i) for i in range(n)))
-    alt = f"Heat map: held-out rows with the same row nearest, {n} by {n} spaces. {universe.headline()}"
-    return Matrices((panel,), (0.0, 1.0), "same row nearest", alt, "from", "into")
-
-
-def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> MovingPoints:
-    """Maps of the rows that all these spaces share, on the first two principal axes of the mean places. The
-    first map shows the mean places, each further map the rows of one space.
-    """
-    ids = pd.Index(np.concatenate([universe.ids, universe.test_ids]))
-    shared = np.ones(len(ids), bool)
-    for space in spaces.values():
-        shared &= ids.isin(space.index[space.norms > 0])
-    if not shared.any():
-        raise SpaceError("universe: expected rows that all of these spaces have, got none; choose fewer")
-    mean = np.concatenate([universe.consensus, universe.test_consensus])
-    rows, groups, names = _rows_to_draw(ids, shared, list(spaces.values()))
-    middle = universe.consensus.mean(axis=0)
-    axes = thin_svd(universe.consensus - middle)[2][:2]
-    axes *= np.where(axes.sum(axis=1, keepdims=True) < 0, -1, 1)
-    mapped = [universe.map(space.vectors[space.rows(ids[rows])], name) for name, space in spaces.items()]
-    titles = (
-        _OF_ALL,
-        *(
-            short
-            for name, short in zip(universe.names, short_names(universe.names)[0], strict=True)
-            if name in spaces
-        ),
-    )
-    return MovingPoints(
-        titles,
-        np.stack([(one - middle) @ axes.T for one in (mean[rows], *mapped)]),
-        tuple(map(str, ids[rows])),
-        groups,
-        names,
-        "rows on the first two principal axes of the mean of all models",
-    )
-
-
-def _rows_to_draw(
-    ids: pd.Index, shared: np.ndarray, spaces: Sequence[LatentSpace]
-) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """The positions in `ids` of the rows to draw, the group of each, and the names of the groups. The groups
-    are the labels of the first space that has labels.
-    """
-    if not spaces:
-        some = np.sort(np.random.default_rng(0).permutation(len(ids))[:_MOST_DRAWN])
-        return some, np.full(len(some), -1), ()
-    first = next((space for space in spaces if space.labels is not None), spaces[0])
-    first = first.take(first.rows(ids[shared]))
-    view = sample_view(make_view(first, replace(default_view(first), n_nearest=60)), _MOST_DRAWN)
-    return np.flatnonzero(shared)[view.rows], view.categories, tuple(map(str, view.category_names))

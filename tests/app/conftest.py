@@ -16,7 +16,7 @@ from app.workspace import History, Workspace
 from relcore.catalog.catalog import SpaceSpec
 from relcore.maps.pane_maps import ViewSpec
 from relcore.runs.jobs import JobQueue
-from relcore.runs.store import Context
+from relcore.runs.work import Context
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
 

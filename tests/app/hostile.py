@@ -3,16 +3,10 @@
 import numpy as np
 
 from app.workspace import Workspace
-from relcore.catalog.catalog import (
-    SpaceSpec,
-    encode,
-    encoding_specs,
-    put_pairing,
-    renamed_spec,
-    stored_encodings,
-)
+from relcore.catalog.catalog import SpaceSpec, encoding_specs, put_pairing, renamed_spec
+from relcore.catalog.encodings import encode, stored_encodings
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 from relcore.maps.pane_maps import ViewSpec
 from relcore.runs.store import Store

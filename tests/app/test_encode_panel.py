@@ -1,7 +1,7 @@
 import pytest
 
-from relcore.catalog.catalog import encode, encode_job
-from relcore.encoders.encoder import DatasetSpec
+from relcore.catalog.encodings import encode, encode_job
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SmallVision
 
 DIGITS = DatasetSpec("digits", limit=40)

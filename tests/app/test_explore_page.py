@@ -21,9 +21,10 @@ from relcore.base.report import delimited_text
 from relcore.catalog import row_tables
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.compare.scene import MapLook
-from relcore.figures.scene import SELECTED_ROWS, Condition
+from relcore.figures.colorings import SELECTED_ROWS, Condition
 from relcore.runs.jobs import JobQueue
-from relcore.runs.store import Context, Store
+from relcore.runs.store import Store
+from relcore.runs.work import Context
 from relcore.scores.comparison import score_pair
 from relcore.scores.score import Interval, Score
 from relcore.spaces.split import Split
@@ -261,8 +262,9 @@ def header_of(at):
 HOVERS = """
 import numpy as np, streamlit as st
 from app.components.linked_scatter import linked_scatter
-from relcore.figures.scene import PARTS, STEPS, Coloring, ColorScale
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.colorings import (PARTS, STEPS, Coloring, ColorScale)
+from relcore.figures.colorings import Pane
+from relcore.figures.scene import Scene
 n, changed = 80_000, st.session_state.get("changed")
 texts = np.array([f"sentence {i:06}" for i in range(n)], dtype=object)
 if changed:

@@ -19,7 +19,7 @@ from app.server import first_imports
 thread = first_imports.start()
 first_imports.wait()
 before = set(sys.modules)
-from relcore.encoders.sentences import read_bundled
+from relcore.encoders.words import read_bundled
 told = [set(first_imports.MODULES) <= before, read_bundled.cache_info().misses]
 for script in ("app/main.py", "pages/start.py", "pages/explore.py"):
     tree = ast.parse(open(script).read())

@@ -7,9 +7,10 @@ from app.invert import panel
 from app.workspace import OPENING_INVERSION
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
-from relcore.invert.inversion import InversionSpec, error_edges, invert_pair
+from relcore.invert.inversion import InversionSpec, invert_pair
+from relcore.invert.recovery import error_edges
 from relcore.represent.translation import LeastSquares
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 from tests.app.conftest import Session
 
 

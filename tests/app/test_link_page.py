@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from app import jobs
-from app.link import panel
 from app.workspace import Workspace, from_session_file
-from relcore.catalog.catalog import load, load_encoding
+from relcore.catalog.catalog import load
+from relcore.catalog.encodings import load_encoding
 from relcore.catalog.task import inputs_of
 from relcore.linking.bootstrap import BootstrapResult
 from tests.app.conftest import Session, save_space
@@ -148,6 +148,6 @@ def test_known_pairs_are_scored_and_no_anchors_where_links_suffice(links, anchor
     pairs = tuple((f"s{row}", f"t{row}") for row in range(15 + links))
     result = BootstrapResult(pairs, 15, pairs, (), 0.0, (), "linked", "")
     known = [own for own, _ in pairs[:15]]
-    found = panel.anchors_beside(result, known)
+    found = links.anchors_beside(result, known)
     assert len(found) == anchors
     assert len(set(known).difference(found)) == scored

@@ -18,13 +18,17 @@ from app.live import AnchorOffer
 from app.server.guard import Gate, Guard
 from app.workspace import Workspace
 from relcore.base.environment import resolve
-from relcore.compare.live import LiveAnswers, LiveComparison, LiveRows, release_other_rows
+from relcore.compare.live import LiveComparison
+from relcore.compare.live_channel import LiveAnswers
+from relcore.compare.live_rows import LiveRows, release_other_rows
 from relcore.engine.device import cached_size
 from relcore.maps.pane_maps import View
 from relcore.panes.channel import MOVE, PROBE, SCORE, sampled_places
 from relcore.represent.translation import ProjectionSpec
-from relcore.scores.comparison import LIVE_QUERIES, score_forms
-from relcore.spaces.space import LatentSpace, match
+from relcore.scores.comparison import score_forms
+from relcore.scores.score_report import LIVE_QUERIES
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from tests.waiting import until
 
 N = 60

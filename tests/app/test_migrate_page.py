@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from app.migrate import panel
+from app.migrate import judging, panel
 from app.migrate.panel import _AFTER
 from app.page_settings import _Settings
 from app.workspace import History, Workspace
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.cli import main
-from relcore.migrate.measurements import MOST, Answer
+from relcore.migrate.blind_test import MOST, Answer
 from relcore.runs.store import Store
 from tests.app.conftest import Session, save_space
 from tests.relcore.migrate.planted import migration_spaces
@@ -127,8 +127,8 @@ def test_a_press_counts_once_for_the_shown_question(monkeypatch, tmp_path):
     setup = SimpleNamespace(digests=("a", "b"))
     first, second = (Answer(query, ("x",), ("y",), "keep") for query in "pq")
     for answer in (first, replace(first, preferred="other"), second, first):
-        panel._keep_answer(setup, "bridge", answer)
-    assert panel._saved_answers(setup, "bridge").answers == (first, second)
+        judging._keep_answer(setup, "bridge", answer)
+    assert judging._saved_answers(setup, "bridge").answers == (first, second)
     assert len(told) == 2
 
 

@@ -25,7 +25,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS, SIMILARITIES, STRATEGIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook
-from relcore.figures.scene import Condition
+from relcore.figures.colorings import Condition
 from relcore.maps.pane_maps import NUMBERS
 from tests.app.conftest import save_space
 from tests.session_files import to_session_file

@@ -16,8 +16,9 @@ from app.jobs import OwnQueue, need_access_to_all
 from app.sharing import Member
 from relcore.base import access
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, encode, encode_job, encoding_spec, stored_encoding_spec
-from relcore.encoders.encoder import DatasetSpec
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, stored_encoding_spec
+from relcore.catalog.encodings import encode, encode_job
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 from tests.app.conftest import save_space
 from tests.session_files import to_session_file

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from app import panes, session
-from app.start import story
+from app.start import steps, story
 from relcore import load_words, match, select_anchors
 from relcore.base.numbers import percent
 from relcore.catalog.catalog import held_out_ids, load
@@ -12,7 +12,8 @@ from relcore.catalog.naming import example_spaces
 from relcore.compare.scene import with_unrelated_target, with_wrong_pairs
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.runs.store import Store
-from relcore.scores.comparison import LIVE_QUERIES, held_out, score_pair
+from relcore.scores.comparison import held_out, score_pair
+from relcore.scores.score_report import LIVE_QUERIES
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 from tests.app.conftest import Session
 
@@ -77,13 +78,13 @@ def test_a_selection_plays_no_part_in_the_story(words, monkeypatch):
 
 def test_each_failure_has_the_cores_score_or_chance_level(words):
     at = opened(step="5")
-    usual = tuple(select_anchors(words.source, story.SOME, "random", random_state=0))
+    usual = tuple(select_anchors(words.source, steps.SOME, "random", random_state=0))
     pairs = {
         "50 anchors": (words, usual),
         "Wrong pairs": (with_wrong_pairs(words, usual), usual),
         "Unrelated data": (with_unrelated_target(words), usual),
     }
-    assert set(pairs) < set(story.CASES)
+    assert set(pairs) < set(steps.CASES)
     found = {}
     for name, (pair, anchors) in pairs.items():
         found[name] = top1(pair, "relative", anchors)

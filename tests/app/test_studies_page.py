@@ -7,7 +7,8 @@ import streamlit as st
 from app.jobs import whole_queue
 from app.studies import panel
 from relcore.studies.papers import load_rows
-from relcore.studies.study import StudyProgress, StudyRuns, StudySpec, study_of
+from relcore.studies.runs import StudyProgress, StudyRuns
+from relcore.studies.study import StudySpec, study_of
 
 
 @pytest.fixture

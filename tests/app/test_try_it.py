@@ -13,14 +13,17 @@ from app.stitch import try_it
 from app.stitch.try_it import answers_html
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import encode, encoding_key, encoding_spec, load
-from relcore.encoders.datasets import load_dataset, load_parallel
-from relcore.encoders.encoder import Dataset, DatasetSpec
+from relcore.catalog.catalog import encoding_spec, load
+from relcore.catalog.encodings import encode, encoding_key
+from relcore.encoders.bundled_data import load_parallel
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import TfidfSvd
 from relcore.figures.style import DARK, LIGHT
 from relcore.maps.pane_maps import default_view
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import Stitching
 from relcore.stitch.try_it import Answers, matrices_of
 from tests.app.conftest import Session

@@ -7,7 +7,7 @@ from app.plain_text import plain_html
 from app.universe import panel
 from relcore import Universe
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.compare.scoring import AllPairs
+from relcore.compare.all_pairs import AllPairs
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import UniverseSpec
 from tests.app.conftest import Session, save_space

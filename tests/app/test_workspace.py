@@ -19,10 +19,10 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook
 from relcore.invert.inversion import InversionSpec
 from relcore.maps.pane_maps import ViewSpec
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
+from relcore.runs.cluster import JobQueueError
 from relcore.runs.entries import StoreError
-from relcore.runs.jobs import JobQueueError
 from tests.session_files import to_session_file
 
 FILE = SpaceSpec("file", "/data/é vectors.csv", 5000, (("id_column", "word"), ("invalid", "drop")))

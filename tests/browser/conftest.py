@@ -63,9 +63,9 @@ def demo(serve):
 @pytest.fixture(scope="session")
 def store(tmp_path_factory):
     """The store of `app`: the digits in four encoders, not trained, but turned and noisy pixels in their place."""
-    from relcore.catalog.catalog import encoding_key, put_encoding
+    from relcore.catalog.encodings import encoding_key, put_encoding
+    from relcore.encoders.dataset import DatasetSpec
     from relcore.encoders.datasets import load_dataset
-    from relcore.encoders.encoder import DatasetSpec
     from relcore.encoders.vision import SmallVision
     from relcore.runs.store import Store
     from relcore.spaces.space import LatentSpace

@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.path import Path as Polygon
 from PIL import Image
 
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.colorings import Pane
+from relcore.figures.scene import Scene
 from relcore.panes.page import part, script
 from relcore.panes.payload import POSITION_STEPS, ids_digest, payload_of, unpack_rows
 from tests.browser.chromium import SETTLED

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace, match, show
-from relcore.compare.scene import panes_of
-from relcore.figures.scene import Pane, Scene
+from relcore.compare.pictures import panes_of
+from relcore.figures.colorings import Pane
+from relcore.figures.scene import Scene
 from relcore.figures.style import DARK
 from relcore.panes.page import scene_exportable
 from relcore.panes.widget import PanesWidget

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.colorings import Pane
+from relcore.figures.scene import Scene
 from relcore.panes.payload import POSITION_STEPS, quantise
 from tests.browser.panes import (
     CLASSES,

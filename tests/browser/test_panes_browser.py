@@ -9,7 +9,8 @@ from PIL import Image
 
 from app.items import make_sheet
 from relcore.compare.scene import FACING
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.colorings import Pane
+from relcore.figures.scene import Scene
 from relcore.panes.payload import joined_texts, quantise
 from tests.browser.panes import (
     CLASSES,

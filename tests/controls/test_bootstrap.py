@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import unit_rows
-from relcore.catalog.catalog import encode
-from relcore.encoders.encoder import DatasetSpec
-from relcore.encoders.sentences import load_words
+from relcore.catalog.encodings import encode
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.transformers import MiniLM
+from relcore.encoders.words import load_words
 from relcore.linking import clusters
-from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, fit_held_out
+from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors
+from relcore.linking.held_out import fit_held_out
 from relcore.linking.link import BootstrapSpec, relative_scores
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from tests.controls.spaces import deviations, unrelated
 

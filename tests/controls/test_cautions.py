@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from relcore.base.numbers import short
-from relcore.encoders.sentences import load_words
-from relcore.represent.similarity import coinciding_anchors
+from relcore.encoders.words import load_words
+from relcore.represent.diagnostics import coinciding_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.cka import linear_cka
-from relcore.scores.comparison import held_out, score_notes, score_pair
-from relcore.spaces.space import LatentSpace, match
+from relcore.scores.comparison import held_out, score_pair
+from relcore.scores.score_report import score_notes
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 400
 D = 20

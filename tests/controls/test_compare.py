@@ -5,12 +5,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from relcore.encoders.sentences import load_words
+from relcore.encoders.words import load_words
 from relcore.engine.device import NumpyDevice
-from relcore.represent.similarity import select_anchors
+from relcore.represent.strategies import select_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, held_out, score_differences, score_pair
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from tests.controls.spaces import unrelated
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace
-from relcore.drift.check import DriftCheck, EverythingNew, NewQueries, Thresholds
+from relcore.drift.check import DriftCheck
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, with_jitter
+from relcore.drift.thresholds import EverythingNew, NewQueries, Thresholds
 
 STRICT = Thresholds(EverythingNew(0.0, 0.0, 0.0, 0.0), NewQueries(0.0, 0.0, 0.0, 0.0))
 SIZES = ((60, 50), (200, 12), (400, 30))  # rows, dimensions

@@ -9,8 +9,9 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.invert.inversion import InversionSpec, invert_pair
-from relcore.spaces.space import LatentSpace, match
-from relcore.studies.networks import inversion_sweep
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
+from relcore.studies.pruning import inversion_sweep
 from tests.controls.spaces import deviations, unrelated
 
 # Rows, dimensions and anchors: the audit's case, few rows, d near n, more dimensions than anchors.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from relcore.migrate.measurements import ThresholdChange
 from relcore.migrate.migration import Migration
+from relcore.migrate.thresholds import ThresholdChange
 from tests.controls.spaces import unrelated
 
 

@@ -6,7 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from relcore.passport.passport import MIXED, Passport, between, check, parts_of
+from relcore.passport.passport import Passport, check
+from relcore.passport.recipes import MIXED
+from relcore.passport.two_parts import between, parts_of
 
 N = 32
 D = 64

@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import Dataset, DatasetSpec
-from relcore.encoders.vision import SweptVision, held_out_rows
+from relcore.encoders.swept_vision import SweptVision
+from relcore.encoders.vision import held_out_rows
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, match
-from relcore.studies import networks
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
+from relcore.studies import networks, similarity_performance
 from relcore.studies.study import StudySpec, study_of
 
 # Few rows, anchors a third of them or more, dimensions near the number of anchors, one class rare.
@@ -54,7 +56,7 @@ def spaces(monkeypatch):
     monkeypatch.setattr(networks, "word_pair", lambda *arguments: match(*spaces))
     monkeypatch.setattr(networks, "labelled_spaces", lambda *arguments: spaces)
     monkeypatch.setattr(networks, "test_ids_of", lambda data, space: ())
-    monkeypatch.setattr("relcore.studies.study.test_ids_of", lambda data, space: ())
+    monkeypatch.setattr("relcore.studies.data.test_ids_of", lambda data, space: ())
     return spaces
 
 
@@ -78,7 +80,7 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
     monkeypatch.setattr(networks, "load_dataset", lambda *arguments: shuffled_digits)
     _, _, table = measured("trained-count", lambda one: one["n_anchors"] == 50, 1, epochs=5)
     spec = SweptVision(epochs=4, width=16)
-    best = networks._measure(spec, shuffled_digits, lambda *told: None, None).values["accuracy"]
+    best = similarity_performance._measure(spec, shuffled_digits, lambda *told: None, None).values["accuracy"]
     found = [best, *table[["absolute", "relative, same space", "relative, stitched"]].iloc[0]]
     # Ten classes of a tenth each: a share of m = 359 has a standard error of √(.09 / m) = .016.
     m = len(held_out_rows(len(shuffled_digits)))

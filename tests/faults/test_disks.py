@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import encode
+from relcore.catalog.encodings import encode
 from relcore.cli import main
-from relcore.files.reading import SPACE_KINDS
-from relcore.migrate.adapters import card_of, export
+from relcore.files.saving import SPACE_KINDS
+from relcore.migrate.adapter_files import card_of, export
 from relcore.runs import store as folder
 from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store

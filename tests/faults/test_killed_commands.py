@@ -27,8 +27,8 @@ import pytest
 from relcore.base.names import STUDIES, StudyName
 from relcore.base.stopping import LINE
 from relcore.files.reading import load_space
-from relcore.migrate import adapters as adapter_file
-from relcore.migrate.adapters import card_of
+from relcore.migrate import adapter_files
+from relcore.migrate.adapter_files import card_of
 from relcore.sharded.space import ShardedSpace
 from relcore.stores.index import open_index, parse_place
 from tests.faults import victims
@@ -58,7 +58,7 @@ def template(tmp_path_factory):
     folder = tmp_path_factory.mktemp("template")
     adapter = Made().fit(*pairs())
     (folder / "tmp").mkdir()
-    adapter_file.export(adapter, card_of(adapter, *pairs(), method="made"), folder / "bridge")
+    adapter_files.export(adapter, card_of(adapter, *pairs(), method="made"), folder / "bridge")
     np.save(folder / "rows.npy", rows())
     (folder / "rows.ids.txt").write_text("\n".join(IDS) + "\n")
     write_npy(folder / "shards", rows()[:4000], [1000] * 4, ids=np.array(IDS[:4000]))
@@ -95,7 +95,7 @@ def sharded(name, width):
 def exported(folder):
     expected = {"adapter.safetensors", "apply.py", "adapter.onnx", "corpus.onnx", "cascade.py"}
     assert {"adapter.safetensors", "apply.py"} <= names(folder / "taken") <= expected
-    assert adapter_file.load(folder / "taken").card.n_pairs == 320  # a fifth is held out
+    assert adapter_files.load(folder / "taken").card.n_pairs == 320  # a fifth is held out
 
 
 def projected(folder):

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from relcore.catalog.catalog import encode, encode_job
+from relcore.catalog.encodings import encode, encode_job
 from relcore.runs import jobs
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relcore.catalog.catalog import encode
+from relcore.catalog.encodings import encode
 from relcore.runs.entries import digest_of
 from relcore.runs.store import Store, in_use
 from tests.faults.victims import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines, started

@@ -18,9 +18,10 @@ from typing import ClassVar
 import numpy as np
 import psutil
 
-from relcore.catalog.catalog import encode, encode_job, encoding_job_key
+from relcore.catalog.encodings import encode, encode_job, encoding_job_key
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec, Encoder
+from relcore.encoders.encoder import Encoder
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from tests.waiting import until

@@ -7,7 +7,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as tensors_of
 
 from relcore.base.records import to_json
-from relcore.migrate.adapters import load
+from relcore.migrate.adapter_files import load
 from tests.hostile import safetensors
 from tests.hostile.cases import PICKLE, controls, each, spoiled
 

@@ -8,8 +8,8 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec
 from tests.hostile.cases import (
     Case,
     controls,

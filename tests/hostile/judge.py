@@ -176,8 +176,8 @@ def _peak():
 
 def _outcome(case, folder):
     from relcore.base.errors import SpaceError
+    from relcore.runs.cluster import JobQueueError
     from relcore.runs.entries import StoreError
-    from relcore.runs.jobs import JobQueueError
 
     try:
         found = case.read(folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.anchors.lists import read_ids
 from relcore.commands.anchors import number_or_ids
-from relcore.encoders.datasets import read_pair_list
+from relcore.encoders.item_tables import read_pair_list
 from relcore.files.links import known_pairs
 from tests.hostile.cases import ODD_PLACES, Case, controls, csv_lines, each, encodings, hole, spoiled
 

@@ -32,7 +32,7 @@ def made():
 
 
 def encoded(folder):
-    from relcore.encoders.encoder import Dataset
+    from relcore.encoders.dataset import Dataset
     from relcore.encoders.transformers import PretrainedText
 
     texts = ["a b", "c d e"]

@@ -61,8 +61,8 @@ def loop(times):
 
 
 def encoded(folder):
-    from relcore.encoders.encoder import Dataset
-    from relcore.encoders.sentences import OnnxText
+    from relcore.encoders.dataset import Dataset
+    from relcore.encoders.onnx_texts import OnnxText
 
     names = [str(row) for row in range(len(TEXTS))]
     dataset = Dataset(lambda start, stop: TEXTS[start:stop], names, name="texts", kind="texts")

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 from PIL import Image, ImageOps
 
-from relcore.encoders.encoder import decode_image, pixel_array, png_thumbnail
+from relcore.encoders.pictures import decode_image, pixel_array, png_thumbnail
 from tests.hostile.cases import Case, spoiled
 
 KINDS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")

@@ -10,7 +10,8 @@ from relcore.base.earlier import FORMER_DATA, FORMER_STUDIES
 from relcore.base.names import PLUGIN_STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.naming import space_spec
-from relcore.encoders.encoder import DatasetSpec, encoder_from_json
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import encoder_from_json
 from relcore.stitch.stitching import StitchSpec
 from relcore.studies.study import StudySpec
 from tests.hostile.cases import Case, places, spoiled

@@ -8,7 +8,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
-from relcore.scores.comparison import CHANGES
+from relcore.scores.score_report import CHANGES
 from tests.lazily import Lazily
 from tests.relcore.scores.test_measures import changed, related
 

@@ -4,7 +4,8 @@ import pytest
 from relcore.cli import main
 from relcore.runs import jobs
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 
 @pytest.fixture

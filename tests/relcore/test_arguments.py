@@ -9,7 +9,7 @@ import relcore
 from relcore import AlignedPair, InverseRelativeProjection, RelativeProjection, Split
 from relcore.base.arguments import need_number, row_numbers
 from relcore.base.errors import SpaceError
-from relcore.compare.columns import dense_clusters
+from relcore.compare.clusters import dense_clusters
 from relcore.represent.translation import MOST_PRUNINGS, MethodSettings
 from relcore.scores.cka import OwnMoments
 

@@ -16,7 +16,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import relcore
 from relcore.base.errors import SpaceError
 from relcore.migrate.adapters import ProcrustesAdapter, RidgeAdapter
-from relcore.represent.similarity import Estimator, RelativeProjection
+from relcore.represent.estimator import Estimator
+from relcore.represent.projection import RelativeProjection
 from relcore.represent.translation import Affine, InverseRelativeProjection, LeastSquares, Procrustes
 
 

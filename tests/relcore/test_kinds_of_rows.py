@@ -17,10 +17,10 @@ from scipy import sparse
 import relcore
 from relcore import AlignedPair, LatentSpace, RelativeProjection, Split
 from relcore.base.errors import SpaceError
-from relcore.base.rows import MappedRows
+from relcore.base.mapped_rows import MappedRows
 from relcore.migrate.adapters import RidgeAdapter
 from relcore.represent.translation import Affine, LeastSquares
-from relcore.scores.measures import fewer_permutations
+from relcore.scores.sampled import fewer_permutations
 from relcore.stitch.stitching import StitchSpec
 
 N = 60

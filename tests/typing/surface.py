@@ -10,19 +10,19 @@ from pandas import DataFrame
 
 import relcore as rc
 from relcore.base.names import MetricName
+from relcore.check.collection import Checked
 from relcore.drift.check import Drift
 from relcore.figures.export import Exportable
 from relcore.files.selections import Selection
 from relcore.invert.inversion import Inversion
 from relcore.linking.bootstrap import BootstrapResult
 from relcore.linking.link import Linked
-from relcore.migrate.migration import MigrationResult
+from relcore.migrate.result import MigrationResult
 from relcore.panes.widget import PanesWidget
-from relcore.passport.check import Checked
 from relcore.passport.passport import Change
 from relcore.runs.entries import BundledResults
 from relcore.scores.score import ChanceLevel
-from relcore.spaces.space import Match
+from relcore.spaces.matching import Match
 from relcore.stitch.stitching import StitchResult
 
 X = np.zeros((40, 3), np.float32)

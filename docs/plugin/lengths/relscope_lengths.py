@@ -17,7 +17,7 @@ from relcore.commands.inputs import spaces_of
 from relcore.commands.options import Pair, Results, Scheduler
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.runs.store import silent
+from relcore.runs.work import silent
 
 if TYPE_CHECKING:
     from app.workspace import Workspace

@@ -9,16 +9,8 @@ from typing import Self
 
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
-from relcore.stores.index import (
-    StoredRows,
-    StorePlace,
-    Target,
-    VectorIndex,
-    need_adapter,
-    need_new,
-    need_width,
-    no_secrets,
-)
+from relcore.stores.index import StoredRows, StorePlace, Target, VectorIndex, need_new, need_width, no_secrets
+from relcore.stores.lance import need_adapter
 
 
 class Database(VectorIndex):

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from relcore.stores.index import ADAPTER, StoredRows
+from relcore.stores.file_index import ADAPTER
+from relcore.stores.index import StoredRows
 from relscope_stores.database import Database
 
 

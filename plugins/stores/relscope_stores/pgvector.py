@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.stores.index import ADAPTER, StoredRows
+from relcore.stores.file_index import ADAPTER
+from relcore.stores.index import StoredRows
 from relscope_stores.database import Database
 
 _COLUMNS = """

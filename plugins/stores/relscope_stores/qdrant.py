@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
-from relcore.stores.index import ADAPTER, StoredRows, StorePlace
+from relcore.stores.file_index import ADAPTER
+from relcore.stores.index import StoredRows, StorePlace
 from relscope_stores.database import Database, clear_errors
 
 KEY = "QDRANT_API_KEY"

@@ -13,42 +13,46 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS
 from relcore.base.numbers import and_list
 from relcore.base.rows import centred, lengths, mean_row, unit_rows
-from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
-from relcore.represent.similarity import RelativeProjection, clustered_rows, select_anchors
+from relcore.figures.charts import Line, Lines
+from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import clustered_rows
+from relcore.represent.strategies import select_anchors
 from relcore.represent.translation import Affine, Procrustes, ProjectionSpec, represent
-from relcore.runs.store import Progress, Store
-from relcore.scores.comparison import LIVE_QUERIES, held_out, score_differences, score_pair
+from relcore.runs.store import Store
+from relcore.runs.work import Progress
+from relcore.scores.comparison import held_out, score_differences, score_pair
 from relcore.scores.neighbours import find_neighbours
-from relcore.spaces.space import LatentSpace, Match, scored_rows
+from relcore.scores.score_report import LIVE_QUERIES
+from relcore.spaces.ids import scored_rows
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
-from relcore.studies.study import (
+from relcore.studies.data import (
     BASELINES,
     DATA,
     LABELLED,
     MEASURES,
     SPACES,
+    labelled_spaces,
+    stitched_values,
+    test_ids_of,
+    word_pair,
+)
+from relcore.studies.estimates import (
     Estimate,
-    Option,
-    RunResult,
-    Settings,
-    Study,
     count_of,
     finding,
     findings_over,
     findings_table,
     gains,
-    grid,
-    labelled_spaces,
     mean,
     mean_score,
     points_chart,
     sentence,
-    states,
-    stitched_values,
-    test_ids_of,
-    word_pair,
 )
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 from relscope_studies.data import anchored_split, data_option, random_anchors, studied_spaces
 
 CHOICES = {
@@ -225,10 +229,7 @@ def _one_class(space: LatentSpace, alive: np.ndarray, n_anchors: int, rng: np.ra
 
 _METRICS = ("jaccard", "mrr", "cosine", "cka")
 _STATES = states("other anchors")
-
-
 # What each anchor adds, by exact deletion. Influence does not find wrong pairs; `represent.similarity` does.
-
 _CHANGES = ("drop", "add")
 _N_CHANGED = 10
 _N_CANDIDATES = 100

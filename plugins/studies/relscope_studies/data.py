@@ -11,27 +11,23 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.settings import Setting
-from relcore.catalog.catalog import encode
-from relcore.encoders.datasets import LANGUAGES, load_dataset
-from relcore.encoders.encoder import Dataset, DatasetSpec, pixel_array
+from relcore.catalog.encodings import encode
+from relcore.encoders.bundled_data import LANGUAGES
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.pictures import pixel_array
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.figures.charts import Line
-from relcore.represent.similarity import select_anchors
-from relcore.runs.store import Progress, Store
+from relcore.represent.strategies import select_anchors
+from relcore.runs.store import Store
+from relcore.runs.work import Progress
 from relcore.scores.score import Z95
-from relcore.spaces.space import LatentSpace, Match
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
-from relcore.studies.study import (
-    LABELLED,
-    Estimate,
-    Option,
-    Settings,
-    dataset_of,
-    labelled_spaces,
-    lines_over,
-    test_ids_of,
-    word_pair,
-)
+from relcore.studies.data import LABELLED, dataset_of, labelled_spaces, test_ids_of, word_pair
+from relcore.studies.estimates import Estimate, lines_over
+from relcore.studies.study import Option, Settings
 
 _HELP = {
     "mixture": "A mixture of Gaussians and its image under a linear map.",

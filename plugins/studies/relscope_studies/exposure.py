@@ -11,23 +11,11 @@ import pandas as pd
 from relcore.base.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines
 from relcore.linking.clusters import link_clusters, map_from_pairs
-from relcore.runs.store import Progress, Store
-from relcore.studies.study import (
-    Estimate,
-    Option,
-    RunResult,
-    Settings,
-    Study,
-    chart,
-    finding,
-    findings_table,
-    grid,
-    mean,
-    points_chart,
-    sentence,
-    states,
-    word_pair,
-)
+from relcore.runs.store import Store
+from relcore.runs.work import Progress
+from relcore.studies.data import word_pair
+from relcore.studies.estimates import Estimate, chart, finding, findings_table, mean, points_chart, sentence
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 from relscope_studies.data import lines_by
 
 # of either side, with other texts; unseen rows among which one is guessed

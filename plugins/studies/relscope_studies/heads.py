@@ -12,36 +12,34 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.catalog import encode
-from relcore.compare.scoring import AllPairs
-from relcore.encoders.encoder import Dataset, Encoder
+from relcore.catalog.encodings import encode
+from relcore.compare.all_pairs import AllPairs
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import SmallVision
-from relcore.figures.charts import Lines, Matrices, MatrixPanel
+from relcore.figures.charts import Lines
+from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.represent.heads import fit_head
-from relcore.runs.store import Progress, Store
+from relcore.runs.store import Store
+from relcore.runs.work import Progress
 from relcore.scores.score import ChanceLevel
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.study import (
+from relcore.studies.data import dataset_of, test_ids_of
+from relcore.studies.estimates import (
     Estimate,
-    Option,
-    RunResult,
-    Settings,
-    Study,
     average,
     chart,
     count_of,
-    dataset_of,
     finding,
     findings_table,
     lines_over,
     mean,
     mean_at,
     sentence,
-    states,
-    test_ids_of,
 )
+from relcore.studies.study import Option, RunResult, Settings, Study, states
 
 
 def _minilm(*layers: tuple[int, ...]) -> Encoder:

@@ -11,17 +11,10 @@ from relcore.base.numbers import and_list, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines
 from relcore.represent.translation import InverseRelativeProjection
-from relcore.runs.store import Progress, Store
-from relcore.studies.study import (
-    Option,
-    RunResult,
-    Settings,
-    Study,
-    count_of,
-    mean,
-    points_chart,
-    states,
-)
+from relcore.runs.store import Store
+from relcore.runs.work import Progress
+from relcore.studies.estimates import count_of, mean, points_chart
+from relcore.studies.study import Option, RunResult, Settings, Study, states
 from relscope_studies.data import data_option, ordered_pairs, studied_spaces, studied_split
 
 COSINES = {
@@ -32,8 +25,6 @@ COSINES = {
     "centred": "translated rows, centred",
     "centred permuted": "translated rows, centred and permuted",
 }
-
-
 _STUDIED = ("languages", "pooled", "words", "digits", "sentences")
 
 

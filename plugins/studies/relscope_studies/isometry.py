@@ -17,37 +17,34 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import and_list, general, short
 from relcore.base.rows import centred, mean_row
 from relcore.base.settings import check, setting
-from relcore.catalog.catalog import encode
-from relcore.encoders.encoder import DatasetSpec
-from relcore.encoders.vision import SweptVision, held_out_rows
+from relcore.catalog.encodings import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.swept_vision import SweptVision
+from relcore.encoders.vision import held_out_rows
 from relcore.engine.device import full_precision
-from relcore.engine.engine import nearest
+from relcore.engine.nearest import nearest
 from relcore.engine.training import model_on, one_thread, reproducible, step_settings, train_epoch
 from relcore.figures.charts import Line, Lines
-from relcore.represent.similarity import RelativeProjection
+from relcore.represent.projection import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
-from relcore.runs.store import Progress, Store, silent
+from relcore.runs.store import Store
+from relcore.runs.work import Progress, silent
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.study import (
+from relcore.studies.estimates import (
     Estimate,
-    Option,
-    RunResult,
-    Settings,
-    Study,
     chart,
     count_of,
     finding,
     findings_table,
-    grid,
     mean,
     mean_score,
     sentence,
     share,
     slope,
-    states,
 )
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 from relscope_studies.data import (
     data_option,
     digit_pictures,

@@ -18,37 +18,38 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import and_list, short
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.catalog import encode
-from relcore.encoders.encoder import Dataset, Encoder
+from relcore.catalog.encodings import encode
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import Encoder
 from relcore.encoders.vision import SmallVision
-from relcore.figures.charts import Lines, Matrices, MatrixPanel
-from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, optimise_anchors
+from relcore.figures.charts import Lines
+from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors
 from relcore.linking.link import BootstrapSpec, most_frequent
-from relcore.migrate.evaluate import Bootstrap, JudgedQuery, QueryScores, check_pairs, ndcg, read_qrels
-from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Migration, MigrationData, MigrationResult
+from relcore.linking.optimisation import optimise_anchors
+from relcore.migrate.cross_fitting import Bootstrap, QueryScores
+from relcore.migrate.migration import DATASET, NEW, OLD, Migration, MigrationData
+from relcore.migrate.pairing import check_pairs
+from relcore.migrate.relevance import JudgedQuery, ndcg, read_qrels
+from relcore.migrate.result import TITLES, MigrationResult
 from relcore.runs.entries import digest_of
-from relcore.runs.store import Progress, Store, silent
+from relcore.runs.store import Store
+from relcore.runs.work import Progress, silent
 from relcore.spaces.space import LatentSpace
-from relcore.studies.study import (
+from relcore.studies.data import dataset_of, word_pair
+from relcore.studies.estimates import (
     Estimate,
-    Option,
-    RunResult,
-    Settings,
-    Study,
     chart,
     count_of,
-    dataset_of,
     finding,
     findings_over,
     findings_table,
-    grid,
     lines_over,
     mean_score,
     sentence,
     share,
-    states,
-    word_pair,
 )
+from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 from relscope_studies.data import lines_by
 
 WIDTH = 100
@@ -436,7 +437,7 @@ def _row_by_row(name: str, store: Store, report: Progress) -> list[LatentSpace]:
     from relcore.encoders.transformers import MiniLM
 
     if name == "models":
-        from relcore.encoders.sentences import OnnxText
+        from relcore.encoders.onnx_texts import OnnxText
 
         both = MiniLM(), OnnxText()
         return [space for one in both for space in encode(dataset_of("sentences"), one, store, report)]

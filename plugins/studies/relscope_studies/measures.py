@@ -13,26 +13,18 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import and_list, short
-from relcore.compare.scoring import AllPairs, metrics_among_spaces
+from relcore.compare.all_pairs import AllPairs, metrics_among_spaces
 from relcore.engine.training import reproducible
-from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
-from relcore.runs.store import Progress, Store
-from relcore.scores.measures import fewer_permutations
+from relcore.figures.charts import Line, Lines
+from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.runs.store import Store
+from relcore.runs.work import Progress
+from relcore.scores.sampled import fewer_permutations
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
-from relcore.studies.study import (
-    Chart,
-    Estimate,
-    Option,
-    RunResult,
-    Settings,
-    Study,
-    finding,
-    findings_table,
-    finished_run,
-    mean,
-    states,
-)
+from relcore.studies.estimates import Estimate, finding, findings_table, mean
+from relcore.studies.runs import finished_run
+from relcore.studies.study import Chart, Option, RunResult, Settings, Study, states
 from relscope_studies.graphs import load_graph
 
 if TYPE_CHECKING:

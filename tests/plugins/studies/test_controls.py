@@ -7,7 +7,8 @@ import pytest
 from relscope_studies import anchors, heads, inversion, isometry, measures
 from relscope_studies.isometry import compared, disparity
 
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from tests.controls.test_studies import D, H, N, Q, measured, near_chance_of_accuracy, unrelated
 

@@ -14,7 +14,8 @@ from scipy.spatial.distance import jensenshannon
 from sklearn.metrics import average_precision_score
 
 from relcore.runs.store import Store
-from relcore.studies.study import StudyRuns, StudySpec, run_job, run_row, study_of
+from relcore.studies.runs import StudyRuns, run_job, run_row
+from relcore.studies.study import StudySpec, study_of
 
 
 @pytest.mark.slow

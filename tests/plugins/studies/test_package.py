@@ -7,7 +7,8 @@ import pytest
 
 from relcore.base.names import PLUGIN_STUDIES, STUDIES
 from relcore.runs.store import Store
-from relcore.studies.study import StudyRuns, StudySpec, study_of
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import StudySpec, study_of
 from tests.relcore.studies.test_studies import test_every_study_lists_distinct_runs as lists_distinct_runs
 
 

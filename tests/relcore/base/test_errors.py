@@ -5,9 +5,9 @@ import pytest
 import relcore
 from relcore import cli
 from relcore.base.errors import NoCommonId, RelscopeError, SpaceError
-from relcore.represent.similarity import not_fitted
+from relcore.represent.estimator import not_fitted
+from relcore.runs.cluster import JobQueueError
 from relcore.runs.entries import StoreError
-from relcore.runs.jobs import JobQueueError
 
 
 def test_errors_for_users_have_one_base_class():

@@ -13,7 +13,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from relcore.base.errors import EXTRAS, SpaceError
-from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.maps.principal_axes import ReductionSpec
+from relcore.maps.reduction import reduce_spaces
 from relcore.represent.heads import fit_head
 from relcore.runs.jobs import JobQueue
 

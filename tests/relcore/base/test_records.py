@@ -10,8 +10,8 @@ import pytest
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
+from relcore.base.memory import MadeOnce
 from relcore.base.numbers import in_cell, percent, short
-from relcore.base.rows import MadeOnce
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import TfidfSvd

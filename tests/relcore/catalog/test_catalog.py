@@ -12,11 +12,12 @@ from PIL import Image
 from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, available, encode, encoding_key, encoding_spec, load
+from relcore.catalog.catalog import SpaceSpec, available, encoding_spec, load
+from relcore.catalog.encodings import encode, encoding_key
 from relcore.catalog.naming import space_specs
 from relcore.catalog.row_tables import TableColumns, row_items
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset, with_options
-from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SmallVision
 from relcore.launch.command import specs_of_names
 from relcore.runs.store import Store

@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.base.rows import MappedRows
+from relcore.base.mapped_rows import MappedRows
 from relcore.catalog import catalog
-from relcore.catalog.catalog import (
+from relcore.catalog.catalog import encode_again, encoding_spec
+from relcore.catalog.encodings import (
     encode,
-    encode_again,
     encode_job,
     encoding_job_key,
     encoding_key,
-    encoding_spec,
     load_encoding,
     put_encoding,
     put_space,
 )
+from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder
+from relcore.encoders.encoder import Encoder
 from relcore.encoders.vision import SmallVision
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace

@@ -12,19 +12,13 @@ from relcore.base import access
 from relcore.base.access import AccessContext
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
-from relcore.catalog.catalog import (
-    SpaceSpec,
-    encode,
-    encoding_key,
-    encoding_spec,
-    put_pairing,
-    put_space,
-    renamed_spec,
-)
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, put_pairing, renamed_spec
+from relcore.catalog.encodings import encode, encoding_key, put_space
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import available_datasets, columns_of, load_dataset
-from relcore.encoders.encoder import DatasetSpec
+from relcore.encoders.model_files import content_of_model, model_folder
 from relcore.encoders.sentences import PooledWords, TfidfSvd
-from relcore.encoders.transformers import PretrainedText, content_of_model, model_folder
+from relcore.encoders.transformers import PretrainedText
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 

@@ -7,7 +7,7 @@ import pytest
 
 from relcore.base.names import ADAPTERS
 from relcore.cli import main
-from relcore.migrate.adapters import card_of, export
+from relcore.migrate.adapter_files import card_of, export
 from tests.faults.test_scheduler import cluster
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 

@@ -16,17 +16,19 @@ import pytest
 from relcore.base.environment import DEVICE, chosen
 from relcore.base.names import COMMANDS
 from relcore.base.report import Report, Table
-from relcore.catalog.catalog import SpaceSpec, encode, load
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.encodings import encode
 from relcore.catalog.naming import space_spec
 from relcore.cli import main, parser_of
 from relcore.commands import progress
 from relcore.commands.anchors import number_or_ids
 from relcore.commands.printing import finish
-from relcore.encoders.encoder import DatasetSpec
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
-from relcore.runs import jobs
+from relcore.runs import cluster
+from relcore.runs.cluster import JobQueueError, connect
 from relcore.runs.entries import digest_of
-from relcore.runs.jobs import JobQueue, JobQueueError, connect
+from relcore.runs.jobs import JobQueue
 
 pytestmark = pytest.mark.usefixtures("own_store")
 
@@ -219,11 +221,11 @@ def test_work_for_gpu_of_this_machine_goes_to_one_process(monkeypatch, tmp_path,
 
 
 def test_one_process_of_a_cluster_claims_the_gpu(tmp_path):
-    assert jobs.claim_gpu(str(tmp_path))
-    assert not jobs.claim_gpu(str(tmp_path))
-    jobs._held.pop().close()  # as when its process ends
-    assert jobs.claim_gpu(str(tmp_path))
-    jobs._held.pop().close()
+    assert cluster.claim_gpu(str(tmp_path))
+    assert not cluster.claim_gpu(str(tmp_path))
+    cluster._held.pop().close()  # as when its process ends
+    assert cluster.claim_gpu(str(tmp_path))
+    cluster._held.pop().close()
 
 
 NAME = "clear\x1b[2J\x9b31m\u202eab.npy"

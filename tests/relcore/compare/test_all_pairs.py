@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from relcore.base import names
-from relcore.compare.scoring import AllPairs, metrics_among_spaces
+from relcore.compare.all_pairs import AllPairs, metrics_among_spaces
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import AlignedPair, held_out
 from relcore.scores.neighbours import jaccard
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 ANCHORS = tuple(f"r{row}" for row in range(0, 150, 10))
 N = 150

@@ -13,20 +13,18 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import recipe_of
-from relcore.compare.columns import (
-    facets_of,
-    filter_columns,
-    kept_rows,
-    neighbour_agreement,
-    of_rows,
-    values_of,
-    with_color_column,
-)
-from relcore.compare.scene import MapLook, Panes, with_look
-from relcore.figures.scene import BINS, Condition, Pane, Scene, passing
+from relcore.compare.agreement import neighbour_agreement
+from relcore.compare.columns import values_of, with_color_column
+from relcore.compare.filters import facets_of, filter_columns, kept_rows, of_rows
+from relcore.compare.pictures import Panes
+from relcore.compare.scene import MapLook, with_look
+from relcore.figures.colorings import Condition, Pane, passing
+from relcore.figures.map_names import BINS
+from relcore.figures.scene import Scene
 from relcore.maps.pane_maps import View, ViewSpec
-from relcore.maps.reduction import ReductionSpec
-from relcore.spaces.space import LatentSpace, match
+from relcore.maps.principal_axes import ReductionSpec
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 
 @pytest.fixture

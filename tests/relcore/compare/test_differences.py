@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from relcore.compare.scoring import FORMS, Differences, differences_lines, summary
+from relcore.compare.differences import FORMS, Differences
+from relcore.compare.differences_report import differences_lines, summary
 from relcore.spaces.space import LatentSpace
 
 SIZES = (20, 40, 60, 80, 100, 120)

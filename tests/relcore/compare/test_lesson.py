@@ -6,7 +6,8 @@ import pytest
 from relcore.compare.scene import moved_plane, plane_similarities, with_unrelated_target, with_wrong_pairs
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.comparison import held_out, score_pair
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 ANCHORS = tuple(f"r{row}" for row in range(60))
 

@@ -7,10 +7,12 @@ import pytest
 
 from relcore import LatentSpace, ProjectionSpec, SpaceError, match
 from relcore.base.environment import use_device
-from relcore.compare.live import LiveComparison, LiveRows, release_other_rows, why_not
+from relcore.compare.live import LiveComparison
+from relcore.compare.live_channel import why_not
+from relcore.compare.live_rows import LiveRows, release_other_rows
 from relcore.engine.device import NumpyDevice, cached_size, device_of
 from relcore.maps.pane_maps import TWO, Directions, orient_pairs, pca_pair
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.scores.comparison import class_labels, score_forms
 
 N = 200

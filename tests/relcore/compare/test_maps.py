@@ -8,12 +8,16 @@ import pytest
 
 from relcore import bundled_results, example_spaces
 from relcore.catalog.catalog import load
-from relcore.compare.columns import dense_clusters, named_clusters, rows_table
-from relcore.compare.scene import MapLook, atlas_table, with_look
+from relcore.compare.clusters import dense_clusters, named_clusters
+from relcore.compare.columns import rows_table
+from relcore.compare.scene import MapLook, with_look
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec
-from relcore.figures.scene import Pane, Scene
-from relcore.spaces.space import LatentSpace, match
+from relcore.export.atlas import atlas_table
+from relcore.figures.colorings import Pane
+from relcore.figures.scene import Scene
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 
 @pytest.fixture

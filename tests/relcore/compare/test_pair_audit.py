@@ -5,7 +5,7 @@ figure's recipe.
 import numpy as np
 import pytest
 
-from relcore.compare.scoring import ALL, KEPT, AuditOutcome, PairAudit
+from relcore.audit.anchor_audit import ALL, KEPT, AuditOutcome, PairAudit
 from relcore.runs.store import Store
 
 WRONG = ("r3", "r11", "r20", "r25")

@@ -10,11 +10,12 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.comparison_recipe import ComparisonRecipe, load_pair
 from relcore.catalog.task import recipe_of
-from relcore.compare.scene import Panes, comparison_scene, exportable
+from relcore.compare.pictures import Panes, exportable
+from relcore.compare.scene import comparison_scene
 from relcore.maps.pane_maps import ViewSpec
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 A = SpaceSpec("bundled", "a")
 B = SpaceSpec("bundled", "b")

@@ -12,9 +12,10 @@ from relcore import bundled_results, example_spaces
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import load
-from relcore.compare.columns import TextIndex, rank_rows, vector_in, words_row
+from relcore.compare.search import TextIndex, rank_rows, vector_in, words_row
 from relcore.encoders.datasets import load_dataset
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 QUESTIONS = Path(__file__).parents[2] / "data" / "questions.tsv"
 

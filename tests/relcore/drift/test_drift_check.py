@@ -7,17 +7,16 @@ from scipy.stats import ortho_group
 from relcore import LatentSpace
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
-from relcore.drift.check import (
+from relcore.drift.check import DriftCheck, cautions
+from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, with_jitter
+from relcore.drift.thresholds import (
     BrokenRows,
-    DriftCheck,
     EverythingNew,
     NewQueries,
     Thresholds,
     as_toml,
-    cautions,
     read_thresholds,
 )
-from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, with_jitter
 
 N = 400
 D = 12

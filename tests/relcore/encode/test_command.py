@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import encode
+from relcore.catalog.encodings import encode
 from relcore.encode.command import dataset_spec, encoders_of
-from relcore.encoders.encoder import Dataset, DatasetSpec
+from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision
 from relcore.encoders.vision import SmallVision

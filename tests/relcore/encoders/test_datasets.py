@@ -6,14 +6,9 @@ from sklearn.datasets import load_digits
 
 from relcore.base.errors import SpaceError
 from relcore.encoders import datasets
-from relcore.encoders.datasets import (
-    LANGUAGES,
-    N_SENTENCES,
-    available_datasets,
-    load_dataset,
-    load_parallel,
-)
-from relcore.encoders.encoder import Dataset, DatasetSpec, evenly
+from relcore.encoders.bundled_data import LANGUAGES, N_SENTENCES, load_parallel
+from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
+from relcore.encoders.datasets import available_datasets, load_dataset
 
 ARTICLES = {"B": ["b one.", "b two.", "b three."], "A": ["a one."], "C": ["c one.", "c two."]}
 

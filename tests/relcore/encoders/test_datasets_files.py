@@ -10,14 +10,9 @@ import pytest
 from PIL import Image
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.datasets import (
-    available_datasets,
-    columns_of,
-    load_dataset,
-    read_pair_list,
-    with_options,
-)
-from relcore.encoders.encoder import DatasetSpec
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import available_datasets, columns_of, load_dataset, with_options
+from relcore.encoders.item_tables import read_pair_list
 
 PAIRS = pd.DataFrame(
     {

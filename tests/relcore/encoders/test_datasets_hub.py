@@ -7,8 +7,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.encoders import datasets as hub_datasets
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import columns_of, load_dataset
-from relcore.encoders.encoder import DatasetSpec
 from tests.lazily import Lazily
 
 datasets = Lazily("datasets")

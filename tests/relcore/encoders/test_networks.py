@@ -3,17 +3,12 @@
 import numpy as np
 import pytest
 
+from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import Dataset, DatasetSpec
-from relcore.encoders.vision import (
-    NAMES,
-    DistortedVision,
-    SmallVision,
-    SweptVision,
-    held_out_rows,
-    small_network,
-)
-from relcore.runs.store import silent
+from relcore.encoders.swept_vision import SweptVision
+from relcore.encoders.vision import NAMES, DistortedVision, SmallVision, held_out_rows
+from relcore.encoders.vision_networks import small_network
+from relcore.runs.work import silent
 from tests.lazily import Lazily
 
 torch = Lazily("torch")

@@ -7,19 +7,12 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import (
-    Dataset,
-    DatasetSpec,
-    PixelComponents,
-    eight_bits,
-    look_of,
-    made_like,
-    pixel_array,
-    strokes_of,
-    thickness_of,
-)
-from relcore.runs.store import silent
+from relcore.encoders.drawings import look_of, made_like, strokes_of, thickness_of
+from relcore.encoders.pictures import eight_bits, pixel_array
+from relcore.encoders.pixels import PixelComponents
+from relcore.runs.work import silent
 
 
 def test_sixteen_bits_keep_the_upper_eight_and_thirty_two_have_no_known_range():

@@ -11,19 +11,18 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.encoders import encoder
+from relcore.encoders import dataset, encoder
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec
+from relcore.encoders.model_files import content_of_model, model_folder
 from relcore.encoders.transformers import (
     MiniLM,
     PretrainedText,
     PretrainedVision,
     TorchBatches,
-    content_of_model,
     minilm_folder,
-    model_folder,
 )
-from relcore.runs.store import silent
+from relcore.runs.work import silent
 from tests.lazily import Lazily
 from tests.relcore.encoders.texts import encode
 
@@ -303,11 +302,11 @@ def test_a_network_that_never_answers_is_given_up_within_three_seconds(monkeypat
     monkeypatch.setattr(
         threading.Thread, "join", lambda thread, timeout=None: waits.append(timeout) or join(thread, timeout)
     )
-    monkeypatch.setattr(encoder, "PATIENCE", encoder.PATIENCE / 10)
+    monkeypatch.setattr(encoder, "PATIENCE", dataset.PATIENCE / 10)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert not encoder.answers(f"http://127.0.0.1:{server.getsockname()[1]}/")
-    assert encoder.PATIENCE + 0.5 in waits
-    assert 10 * encoder.PATIENCE + 0.5 < 3
+        assert not dataset.answers(f"http://127.0.0.1:{server.getsockname()[1]}/")
+    assert dataset.PATIENCE + 0.5 in waits
+    assert 10 * dataset.PATIENCE + 0.5 < 3
 
 
 def test_content_follows_weights_and_not_their_place_or_time(folder, tmp_path):

@@ -12,10 +12,12 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, numbered_spec
-from relcore.encoders.encoder import DatasetSpec, Encoder, encoder_from_json
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import Encoder, encoder_from_json
 from relcore.encoders.sentences import TfidfSvd
+from relcore.encoders.swept_vision import SweptVision
 from relcore.encoders.transformers import PretrainedVision
-from relcore.encoders.vision import SmallVision, SweptVision, held_out_rows
+from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.spaces.space import LatentSpace
 
 

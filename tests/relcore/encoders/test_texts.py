@@ -10,7 +10,8 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.encoder import Encoder
-from relcore.encoders.sentences import OnnxText, PooledWords, TfidfSvd
+from relcore.encoders.onnx_texts import OnnxText
+from relcore.encoders.sentences import PooledWords, TfidfSvd
 from tests.relcore.encoders.texts import rows_of, texts_dataset
 
 TEXTS = [
@@ -195,9 +196,9 @@ def test_model_that_comes_with_relscope_knows_paraphrases(monkeypatch, paraphras
     assert rows.shape == (6, 384)
     assert np.diag(cosines).min() > 0.35
     assert (cosines - np.eye(3) * 2).max() < 0.2
-    monkeypatch.setattr("relcore.encoders.sentences._SHA256", "0" * 64)
+    monkeypatch.setattr("relcore.encoders.onnx_texts._SHA256", "0" * 64)
     with pytest.raises(SpaceError, match=r"SHA-256 000000000000…, got b388816f4fe4…"):
         OnnxText().content()
-    monkeypatch.setattr("relcore.encoders.sentences._PACKAGE", "no-such-package")
+    monkeypatch.setattr("relcore.encoders.onnx_texts._PACKAGE", "no-such-package")
     with pytest.raises(SpaceError, match=r'got none; run: pip install "relscope\[onnx\]"'):
         OnnxText().content()

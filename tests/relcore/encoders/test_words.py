@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.encoders import encoder, sentences
-from relcore.encoders.sentences import BUNDLED, load_words, word_categories
+from relcore.encoders import dataset, sentences
+from relcore.encoders.words import BUNDLED, load_words, word_categories
 
 
 @pytest.mark.parametrize("name", BUNDLED)
@@ -58,7 +58,7 @@ def test_gensim_data_on_this_machine_needs_no_network(folder, monkeypatch, form)
 
 def test_without_a_network_it_says_so_at_once(folder, monkeypatch):
     asked = []
-    monkeypatch.setattr(sentences, "answers", lambda url: asked.append(url) or encoder.answers(url))
+    monkeypatch.setattr(sentences, "answers", lambda url: asked.append(url) or dataset.answers(url))
     monkeypatch.setattr(gensim.downloader, "DATA_LIST_URL", "http://127.0.0.1:9/list.json")
     monkeypatch.setattr(gensim.downloader, "load", lambda *_, **__: pytest.fail("the download was begun"))
     with pytest.raises(

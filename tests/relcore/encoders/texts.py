@@ -1,6 +1,6 @@
 """Texts as a dataset, and an encoder's rows of them, for tests."""
 
-from relcore.encoders.encoder import Dataset
+from relcore.encoders.dataset import Dataset
 
 
 def texts_dataset(texts):

@@ -8,7 +8,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.engine import device as devices
 from relcore.engine.device import TorchDevice, on_device
-from relcore.engine.engine import Engine, nearest
+from relcore.engine.engine import Engine
+from relcore.engine.nearest import nearest
 from relcore.represent.translation import InverseRelativeProjection, Procrustes
 
 DEVICES = ("cpu", "torch")

@@ -6,7 +6,7 @@ import pytest
 from relcore.base.environment import use_device
 from relcore.base.rows import unit_rows
 from relcore.engine import engine
-from relcore.engine.engine import best_both_ways, best_without, crowding, mean_of_nearest
+from relcore.engine.both_ways import best_both_ways, best_without, crowding, mean_of_nearest
 
 
 @pytest.fixture(params=["cpu", "torch"], autouse=True)

@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.colorings import Pane
+from relcore.figures.scene import Scene
 
 TITLES = ("Absolute, A", "Absolute, B", "Relative, A", "Relative, B")
 NAMES = ("music", "<unk>", "$x$ & y", "river")

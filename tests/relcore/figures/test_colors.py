@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.figures.scene import STEPS, Coloring, ColorScale
+from relcore.figures.colorings import STEPS, Coloring, ColorScale
 from relcore.figures.style import DARK, LIGHT, cell_color, text_on
 
 

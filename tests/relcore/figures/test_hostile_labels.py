@@ -14,13 +14,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
+from relcore.figures.charts import Line, Lines
+from relcore.figures.colorings import Pane
 from relcore.figures.export import (
     chart_exportable,
     read_recipe,
     scores_exportable,
 )
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.figures.scene import Scene
 from relcore.figures.style import Style
 from relcore.panes.page import scene_exportable
 

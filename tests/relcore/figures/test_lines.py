@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.figures import paper, screen
+from relcore.figures import paper_charts, screen
 from relcore.figures.charts import Line, Lines, histogram_table
 
 UP = Line("<up> $1$", [30, 10, 20], [0.9, 0.5, 0.7], [0.8, 0.4, 0.6], [1.0, 0.6, 0.8], labels=["c", "a", "b"])
@@ -26,7 +26,7 @@ def test_lines_run_by_x_inside_their_bands():
 def test_a_gap_breaks_neither_form():
     gap = Lines((Line("a", [1, 2, 3], [0.1, np.nan, 0.3], [0, np.nan, 0.2], [0.2, np.nan, 0.4]),), "x", "y")
     assert screen.lines_figure(gap).data[0].x.tolist() == [1, 3, 3, 1]
-    assert paper.lines_figure(gap).axes
+    assert paper_charts.lines_figure(gap).axes
 
 
 def test_names_at_ends_of_lines_keep_apart_and_leave_legend():

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from relcore.figures.charts import MovingPoints
-from relcore.figures.scene import Clusters, Pane, Scene, anchor_key, map_names, seen, window_of
+from relcore.figures.colorings import Pane
+from relcore.figures.map_names import map_names
+from relcore.figures.scene import Clusters, Scene, anchor_key, seen, window_of
 from relcore.figures.style import LIGHT
 
 LINE = 0.04

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.figures.charts import Matrices, MatrixPanel
-from relcore.figures.paper import matrices_figure as printed_figure
-from relcore.figures.screen import matrices_figure
+from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.figures.paper_charts import matrices_figure as printed_figure
+from relcore.figures.screen_matrices import matrices_figure
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style
 
 NAMES = ("a <b>", "$c$", "third of the encoders")

@@ -9,10 +9,11 @@ import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.contour import ContourSet
 
-from relcore.figures import paper
+from relcore.figures import paper, paper_charts
 from relcore.figures.charts import Line, Lines, histogram_lines, score_points
-from relcore.figures.paper import write
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.colorings import Pane
+from relcore.figures.paper_style import write
+from relcore.figures.scene import Scene
 from relcore.figures.style import COLUMN, LIGHT, PAGE, Style
 
 
@@ -96,18 +97,22 @@ def test_names_of_spaces_are_whole_however_long(make_scene):
 
 
 def test_charts_draw_their_table(scores):
-    points = paper.lines_figure(score_points(scores), Style(dpi=72))
+    points = paper_charts.lines_figure(score_points(scores), Style(dpi=72))
     groups = [one for one in points.axes[0].collections if isinstance(one, PathCollection)]
     chance, *drawn = [one.get_offsets() for one in groups]
     assert set(scores.score) == {y for offsets in drawn for y in offsets[:, 1]}
     assert sorted(chance[:, 0]) == sorted(x for offsets in drawn for x in offsets[:, 0])
     names = [text.get_text() for text in points.legends[0].get_texts()]
     assert names == ["chance level, 95 % band", "absolute", "relative"]
-    curve = paper.lines_figure(Lines((Line("a", [1, 100], [0, 1]),), "n", "score", log_x=True), Style(dpi=72))
+    curve = paper_charts.lines_figure(
+        Lines((Line("a", [1, 100], [0, 1]),), "n", "score", log_x=True), Style(dpi=72)
+    )
     # minor ticks are made now, outside the figure's settings, and still wear the theme
     curve.canvas.draw()
     assert {tick.tick1line.get_color() for tick in curve.axes[0].xaxis.get_minor_ticks()} == {LIGHT.border}
-    histogram = paper.lines_figure(histogram_lines({"a": np.arange(9.0)}, "norm (no unit)"), Style(dpi=72))
+    histogram = paper_charts.lines_figure(
+        histogram_lines({"a": np.arange(9.0)}, "norm (no unit)"), Style(dpi=72)
+    )
     assert histogram.axes[0].get_xlabel() == "norm (no unit)"
 
 

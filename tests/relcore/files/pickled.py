@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from relcore.files.reading import load_space
-from relcore.migrate import adapters as export
+from relcore.migrate import adapter_files
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.migrate.planted import Made, pairs
 from tests.relcore.sharded.folders import whole
@@ -99,12 +99,12 @@ def faiss_file():
 
 
 def adapter_file(folder, pickled):
-    path = folder / export.FILE
+    path = folder / adapter_files.FILE
     if pickled is None:
         made = Made()
         (new, old) = pairs()
         made.fit(new, old)
-        export.write_adapter(made, export.card_of(made, new, old, method="made"), path)
+        adapter_files.write_adapter(made, adapter_files.card_of(made, new, old, method="made"), path)
     else:
         path.write_bytes(pickled)
     return path
@@ -116,6 +116,6 @@ CASES = {
     "npz": Case(archive("vectors"), lambda folder: load_space(folder / "x.npz")),
     "npz ids": Case(archive("ids"), lambda folder: load_space(folder / "x.npz")),
     "faiss": Case(bare("x.faiss", faiss_file), lambda folder: load_space(folder / "x.faiss")),
-    "adapter": Case(adapter_file, lambda folder: export.load(folder)),
+    "adapter": Case(adapter_file, lambda folder: adapter_files.load(folder)),
     "shards": Case(shards, lambda folder: whole(ShardedSpace.open(str(folder / "s")))),
 }

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.encoder import SUFFIXES
-from relcore.files import arrays
+from relcore.encoders.pictures import SUFFIXES
+from relcore.files import zip_files
 
 
 def png(colour="red"):
@@ -32,7 +32,7 @@ def confined(monkeypatch):
 
 def unpacked(path, folder):
     folder.mkdir()
-    arrays.unpack(path, folder, SUFFIXES)
+    zip_files.unpack(path, folder, SUFFIXES)
     return sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
 
 
@@ -81,7 +81,7 @@ def test_links_bombs_and_too_many_files_are_refused(tmp_path):
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(tmp_path / "link.zip", "w") as archive:
         archive.writestr(link, "/etc/passwd")
-    large = packed(tmp_path / "large.zip", **{"x.png": bytes(arrays._MOST_OF_ONE + 1)})
+    large = packed(tmp_path / "large.zip", **{"x.png": bytes(zip_files._MOST_OF_ONE + 1)})
     twice = packed(tmp_path / "twice.zip", **{"a.png": png(), "A.png": png()})
     none = packed(tmp_path / "none.zip", **{"a.txt": b"x"})
     (tmp_path / "no.zip").write_bytes(b"PK\x03\x04 and nothing more")

@@ -15,8 +15,11 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import TableColumns, row_items, with_their_tables
 from relcore.files.columns import Choices
-from relcore.files.reading import load_space, metadata_columns, write_space
-from relcore.spaces.space import LatentSpace, match
+from relcore.files.item_rows import metadata_columns
+from relcore.files.reading import load_space
+from relcore.files.saving import write_space
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from tests.lazily import Lazily
 
 torch = Lazily("torch")

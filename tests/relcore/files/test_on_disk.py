@@ -12,10 +12,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
-from relcore.base.rows import MappedRows
+from relcore.base.mapped_rows import MappedRows
 from relcore.files.reading import load_space
 from relcore.runs.store import Store
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 N = 700
 D = 6
@@ -116,7 +116,7 @@ def test_the_second_time_no_value_is_looked_at(tmp_path, store, name):
     digest = on_disk(path, store).digest
     with (
         patch.object(MappedRows, "blocks", side_effect=AssertionError("a look at the values")),
-        patch("relcore.files.tables.vectors_of", side_effect=AssertionError("decoded again")),
+        patch("relcore.files.vector_cells.vectors_of", side_effect=AssertionError("decoded again")),
     ):
         again = on_disk(path, store)
         assert again.digest == digest

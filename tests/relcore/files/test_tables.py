@@ -13,7 +13,7 @@ from relcore.base.errors import SpaceError
 from relcore.files import tables
 from relcore.files.formats import checked_ids
 from relcore.files.reading import load_space
-from relcore.spaces.space import checked_counts
+from relcore.spaces.ids import checked_counts
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -31,7 +31,7 @@ def test_words_that_hold_spaces_or_are_no_ascii(tmp_path, header):
     ],
 )
 def test_text_that_is_no_row_names_its_line(tmp_path, content, message, monkeypatch):
-    monkeypatch.setattr("relcore.files.arrays._LINES_AT_ONCE", 1)
+    monkeypatch.setattr("relcore.files.word_vectors._LINES_AT_ONCE", 1)
     (tmp_path / "x.vec").write_bytes(content)
     with pytest.raises(SpaceError, match=message):
         load_space(tmp_path / "x.vec")

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.files.reading import load_space, write_space
+from relcore.files.reading import load_space
+from relcore.files.saving import write_space
 from relcore.spaces.space import LatentSpace
 
 

@@ -5,8 +5,8 @@ from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.files.reading import load_space
 from relcore.invert.inversion import InversionSpec, invert_pair
-from relcore.represent.similarity import select_anchors
-from relcore.spaces.space import match
+from relcore.represent.strategies import select_anchors
+from relcore.spaces.matching import match
 
 pytestmark = pytest.mark.usefixtures("own_store")
 

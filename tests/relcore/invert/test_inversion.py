@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import ortho_group
 
 from relcore.base.rows import mean_row, unit_rows
-from relcore.encoders.sentences import BUNDLED, load_words
+from relcore.encoders.words import BUNDLED, load_words
 from relcore.invert import inversion
 from relcore.invert.inversion import (
     DELTAS,
@@ -18,15 +18,16 @@ from relcore.invert.inversion import (
     InversionSpec,
     PairedRows,
     choose_numbers,
-    error_edges,
     invert_pair,
-    recovered_rows,
     sides,
 )
-from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.invert.recovery import error_edges, recovered_rows
+from relcore.maps.principal_axes import ReductionSpec
+from relcore.maps.reduction import reduce_spaces
 from relcore.represent import translation
 from relcore.represent.translation import InverseRelativeProjection, recovery_errors
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 300
 D = 8

@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore.invert.inversion import InversionSpec, LiveInversion, PairedRows, SlidAnswers
+from relcore.invert.inversion import InversionSpec, PairedRows
+from relcore.invert.sliders import LiveInversion, SlidAnswers
 from relcore.panes.channel import SCORE, SLIDE, sampled_places
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 200
 K = 40

@@ -7,26 +7,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from relcore.audit.anchor_audit import PairAudit
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_pairing, put_space, renamed_spec
+from relcore.catalog.catalog import SpaceSpec, load, put_pairing, renamed_spec
+from relcore.catalog.encodings import load_encoding, put_space
+from relcore.compare.all_pairs import AllPairs
+from relcore.compare.differences import Differences
 from relcore.compare.reports import ExactScores
-from relcore.compare.scoring import AllPairs, Differences, PairAudit
 from relcore.drift.check import DriftCheck
-from relcore.encoders.sentences import load_words
+from relcore.encoders.words import load_words
 from relcore.files.links import read_links, write_links
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.linking.bootstrap import bootstrap_anchors, share_found
-from relcore.linking.link import (
-    BootstrapScores,
-    BootstrapSpec,
-    held_out_split,
-    links_table,
-    relative_scores,
-)
-from relcore.migrate.evaluate import parts_of
+from relcore.linking.link import BootstrapSpec, held_out_split, links_table, relative_scores
+from relcore.linking.pictures import BootstrapScores
+from relcore.migrate.pairing import parts_of
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
-from relcore.spaces.space import GuessedIds, LatentSpace, mark_unscored, match
+from relcore.spaces.ids import GuessedIds, mark_unscored
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.stitch.try_it import RetrievalSpec, retrieve
@@ -115,8 +115,6 @@ def test_real_words():
 
 
 SPEC = BootstrapSpec(n_anchors=60)
-
-
 IDS = [f"r{row}" for row in range(200)]
 
 

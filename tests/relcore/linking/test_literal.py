@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import unit_rows
-from relcore.encoders.sentences import load_words
-from relcore.linking import bootstrap
-from relcore.linking.bootstrap import hard_limit_assignment, optimise_anchors
+from relcore.encoders.words import load_words
+from relcore.linking import bootstrap, optimisation
+from relcore.linking.optimisation import hard_limit_assignment, optimise_anchors
 from tests.lazily import Lazily
 
 torch = Lazily("torch")
@@ -48,10 +48,10 @@ def test_seeds_stay_and_the_error_falls(rng):
 def test_exponential_map_walks_along_great_circles():
     base = torch.eye(2, 3)
     tangent = torch.tensor([[5.0, 0.0, torch.pi / 2], [0.0, 7.0, 0.0]])  # a quarter of a circle; no step
-    found = bootstrap.on_sphere(base, tangent)
+    found = optimisation.on_sphere(base, tangent)
     torch.testing.assert_close(found, torch.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]), atol=1e-6, rtol=0)
     zero = torch.zeros(2, 3, requires_grad=True)  # where every run begins
-    bootstrap.on_sphere(base, zero).sum().backward()
+    optimisation.on_sphere(base, zero).sum().backward()
     torch.testing.assert_close(zero.grad, torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]))
 
 

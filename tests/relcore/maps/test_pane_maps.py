@@ -21,9 +21,10 @@ from relcore.maps.pane_maps import (
     pca_pair,
     reduce_pair,
 )
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 400
 IDS = [f"r{row}" for row in range(N)]

@@ -8,7 +8,8 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE, trustworthiness
 from threadpoolctl import threadpool_limits
 
-from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.maps.principal_axes import ReductionSpec
+from relcore.maps.reduction import reduce_spaces
 from relcore.represent.translation import align
 from tests.lazily import Lazily
 

@@ -8,11 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from relcore.maps import pane_maps, reduction
+from relcore.maps import pane_maps, principal_axes, reduction
 from relcore.maps.pane_maps import map_pair, pane_matrices, reduce_pair
-from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.maps.principal_axes import ReductionSpec
+from relcore.maps.reduction import reduce_spaces
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 600
 LIMIT = 250
@@ -40,7 +42,7 @@ def low_limit(monkeypatch):
 @pytest.mark.slow  # compiling UMAP takes most of a minute
 @pytest.mark.usefixtures("low_limit")
 def test_placed_rows_lie_beside_their_class_and_shuffled_rows_do_not(rows, classes):
-    fitted = reduction.random_rows(N, LIMIT, 0)
+    fitted = principal_axes.random_rows(N, LIMIT, 0)
     others = np.setdiff1d(np.arange(N), fitted)
 
     def share_beside_own_class(picture):

@@ -17,9 +17,11 @@ from relcore.maps.pane_maps import (
     sample_view,
     turn_onto,
 )
-from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.maps.principal_axes import ReductionSpec
+from relcore.maps.reduction import reduce_spaces
 from relcore.represent.translation import ProjectionSpec, represent
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 
 @pytest.fixture

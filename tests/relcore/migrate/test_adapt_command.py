@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from relcore.migrate import adapters as adapter_file
-from relcore.migrate.adapters import CardScore, adapter_digest, card_of
+from relcore.migrate import adapter_files
+from relcore.migrate.adapt import adapter_digest
+from relcore.migrate.adapter_files import CardScore, card_of
 from relcore.stores.index import open_index, parse_place
 from tests.relcore.migrate.planted import Made, pairs
 
@@ -15,7 +16,7 @@ def bridge(tmp_path):
     adapter = Made(projected=True).fit(new, old)
     scores = [CardScore("nDCG@10", 0.4123, 0.39, 0.43, 225)]
     card = card_of(adapter, new, old, method="made", new_model="MiniLM", scores=scores, commit="a8e5362")
-    adapter_file.export(adapter, card, tmp_path / "bridge")
+    adapter_files.export(adapter, card, tmp_path / "bridge")
     np.save(tmp_path / "new.npy", new)
     np.save(tmp_path / "old.npy", old)
     return adapter

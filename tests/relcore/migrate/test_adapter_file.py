@@ -11,7 +11,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
-from relcore.migrate.adapters import FILE, KEY, card_of, export, index_with_map, load
+from relcore.migrate.adapter_files import FILE, KEY, card_of, export, index_with_map, load
 from tests.relcore.migrate.planted import Made, pairs
 
 ALONE = """

@@ -16,7 +16,7 @@ from relcore.migrate.adapters import (
     WhitenedRelativeAdapter,
 )
 from relcore.migrate.migration import Migration
-from relcore.represent.similarity import RelativeProjection
+from relcore.represent.projection import RelativeProjection
 from relcore.represent.translation import InverseRelativeProjection
 
 

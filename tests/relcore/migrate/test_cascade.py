@@ -8,10 +8,11 @@ from scipy.special import comb
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.migrate.evaluate import OPTIONS, Candidates, interleave, rerank, search
-from relcore.migrate.measurements import CascadePrice, chart_of
+from relcore.migrate.charts import CascadePrice, chart_of
 from relcore.migrate.migration import Migration
 from relcore.migrate.price import UNKNOWN, Rate, expected_rows, price_of
+from relcore.migrate.relevance import search
+from relcore.migrate.trial import OPTIONS, Candidates, interleave, rerank
 from tests.relcore.migrate.planted import migration_spaces
 
 

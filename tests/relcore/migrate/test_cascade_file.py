@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import unit_rows
-from relcore.migrate.evaluate import added_scores, ndcg, relevance_of
-from relcore.migrate.migration import Migration, export_result
+from relcore.migrate.migration import Migration
+from relcore.migrate.relevance import ndcg, relevance_of
+from relcore.migrate.result import export_result
+from relcore.migrate.trial import added_scores
 from tests.relcore.migrate.planted import migration_spaces
 from tests.relcore.migrate.test_adapter_file import alone
 

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from relcore.base.records import to_json
-from relcore.migrate.adapters import load
-from relcore.migrate.measurements import Answer, BlindAnswers, ThresholdChange, questions
+from relcore.migrate.adapter_files import load
+from relcore.migrate.blind_test import Answer, BlindAnswers, questions
 from relcore.migrate.migration import Migration
+from relcore.migrate.thresholds import ThresholdChange
 from tests.relcore.migrate.planted import migration_spaces
 
 pytestmark = pytest.mark.usefixtures("own_store")

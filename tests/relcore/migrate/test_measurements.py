@@ -13,23 +13,21 @@ from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
-from relcore.migrate.evaluate import ndcg, search
-from relcore.migrate.measurements import (
-    FORMS,
+from relcore.migrate.blind_test import (
     LEVEL,
     MOST,
     Answer,
     BlindAnswers,
-    CheaperIndex,
     average_overlap,
-    ks_distance,
     questions,
-    restore_threshold,
     sequential_test,
     tally,
     with_answers,
 )
+from relcore.migrate.cheaper_index import FORMS, CheaperIndex
 from relcore.migrate.migration import Migration
+from relcore.migrate.relevance import ndcg, search
+from relcore.migrate.thresholds import ks_distance, restore_threshold
 from relcore.scores.score import Interval
 from relcore.spaces.space import LatentSpace
 from tests.relcore.migrate.planted import migration_spaces

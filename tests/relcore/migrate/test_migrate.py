@@ -11,21 +11,15 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.rows import unit_rows
 from relcore.migrate.adapters import InPlaceAdapter
-from relcore.migrate.evaluate import (
-    SIZES,
-    WEIGHTS,
-    Pairs,
-    RetrievalTask,
-    cross_fitted,
-    curve_of,
-    jackknife_deviations,
-    neighbours_as_truth,
-    parts_of,
-    search,
-)
-from relcore.migrate.migration import Migration, MigrationResult, losses_by_group
+from relcore.migrate.cross_fitting import SIZES, WEIGHTS, Pairs, cross_fitted, curve_of, jackknife_deviations
+from relcore.migrate.migration import Migration, losses_by_group
+from relcore.migrate.pairing import parts_of
+from relcore.migrate.relevance import neighbours_as_truth, search
+from relcore.migrate.result import MigrationResult
+from relcore.migrate.trial import RetrievalTask
 from relcore.represent.translation import Affine
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from tests.relcore.migrate.planted import migration_spaces, model
 
 QUICK = {"sizes": (50,), "draws": 1, "compared": ("whitened",)}

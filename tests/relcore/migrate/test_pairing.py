@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.migrate.evaluate import check_pairs
+from relcore.migrate.pairing import check_pairs
 from tests.relcore.migrate.planted import model
 
 

@@ -6,9 +6,8 @@ from sklearn.metrics import ndcg_score
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
-from relcore.migrate.evaluate import (
+from relcore.migrate.relevance import (
     JudgedQuery,
-    added_scores,
     ndcg,
     precision,
     read_qrels,
@@ -16,6 +15,7 @@ from relcore.migrate.evaluate import (
     relevance_of,
     search,
 )
+from relcore.migrate.trial import added_scores
 
 
 @pytest.mark.parametrize(("graded", "k"), [(False, 10), (True, 3)])

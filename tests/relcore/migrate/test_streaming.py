@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.migrate.adapters import adapt
+from relcore.migrate.adapt import adapt
 from relcore.stores.index import StoredRows, StorePlace, Target, open_index, write_index
 from tests.lazily import Lazily
 from tests.relcore.migrate.planted import NEW, OLD, Made, pairs

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from relcore.base.numbers import short
-from relcore.migrate.evaluate import Bootstrap, QueryScores
-from relcore.migrate.migration import decide, verdict_of
+from relcore.migrate.cross_fitting import Bootstrap, QueryScores
 from relcore.migrate.price import Need, Price
+from relcore.migrate.verdict import decide, verdict_of
 
 Q = 400
 SETTINGS = {"k": 10, "on": "400 queries", "weight": 0.5}

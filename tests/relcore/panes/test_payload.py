@@ -9,8 +9,9 @@ import re
 import numpy as np
 import pytest
 
+from relcore.figures.colorings import Pane
 from relcore.figures.export import read_recipe
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.scene import Scene
 from relcore.panes.page import panes_page
 from relcore.panes.payload import (
     EXACT,

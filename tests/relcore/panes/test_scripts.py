@@ -12,10 +12,14 @@ import pytest
 from matplotlib.path import Path as Polygon
 
 from relcore import LatentSpace, ProjectionSpec, match
-from relcore.compare.live import LiveComparison, LiveRows, page_units
-from relcore.figures.scene import BINS, Condition, Facet, Pane, Scene, passing
+from relcore.compare.live import LiveComparison
+from relcore.compare.live_channel import page_units
+from relcore.compare.live_rows import LiveRows
+from relcore.figures.colorings import Condition, Facet, Pane, passing
+from relcore.figures.map_names import BINS
+from relcore.figures.scene import Scene
 from relcore.maps.pane_maps import TWO, pca_pair
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.panes.page import part, script
 from relcore.panes.payload import POSITION_STEPS, ids_digest, pack_rows, payload_of
 

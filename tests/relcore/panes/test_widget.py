@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.figures.scene import Pane, Scene
+from relcore.figures.colorings import Pane
+from relcore.figures.scene import Scene
 from relcore.panes.payload import pack_rows, unpack_rows
 from relcore.panes.widget import PanesWidget
 

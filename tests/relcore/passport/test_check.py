@@ -9,12 +9,15 @@ import pytest
 from relcore import LatentSpace, Passport, check, load_space
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
+from relcore.check.collection import Checked, smallest_found
+from relcore.check.marks import marks_of, name_of
+from relcore.check.repair import map_to_space
 from relcore.cli import main
-from relcore.encoders.sentences import load_words
+from relcore.encoders.words import load_words
 from relcore.engine.engine import Engine
-from relcore.files.reading import write_space
-from relcore.passport.check import Checked, map_to_space, marks_of, name_of, smallest_found
-from relcore.passport.passport import MIXED, ShortAxes, parts_of
+from relcore.files.saving import write_space
+from relcore.passport.recipes import MIXED
+from relcore.passport.two_parts import ShortAxes, parts_of
 
 D = 128
 N = 2400

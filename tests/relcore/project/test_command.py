@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from relcore.files.reading import load_space
-from relcore.represent.similarity import RelativeProjection, select_anchors
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.strategies import select_anchors
 
 pytestmark = pytest.mark.usefixtures("own_store")
 

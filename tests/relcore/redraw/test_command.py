@@ -5,13 +5,14 @@ import pytest
 from relcore.base.records import without_paths
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.comparison_recipe import ComparisonRecipe, load_pair
-from relcore.compare.scene import Panes, Scores, comparison_scene
+from relcore.compare.pictures import Panes, Scores
+from relcore.compare.scene import comparison_scene
 from relcore.figures.style import Style
 from relcore.maps.pane_maps import ViewSpec
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import score_forms
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 pytestmark = pytest.mark.usefixtures("own_store")
 

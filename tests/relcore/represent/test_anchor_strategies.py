@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from relcore.base.errors import SpaceError
 from relcore.base.names import STRATEGIES
 from relcore.base.rows import unit_rows
-from relcore.represent.similarity import select_anchors, shared_anchors
+from relcore.represent.strategies import select_anchors, shared_anchors
 
 
 @pytest.fixture

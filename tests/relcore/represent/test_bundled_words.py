@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from relcore.encoders.sentences import load_words
-from relcore.represent.similarity import RelativeProjection, select_anchors
+from relcore.encoders.words import load_words
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.strategies import select_anchors
 from relcore.scores.neighbours import find_neighbours
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 
 QUERIES = 500
 

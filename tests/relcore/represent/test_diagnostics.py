@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import unit_rows
-from relcore.represent.similarity import diagnose_anchors, select_anchors
+from relcore.represent.diagnostics import diagnose_anchors
+from relcore.represent.strategies import select_anchors
 
 D = 6
 

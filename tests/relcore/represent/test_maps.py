@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
-from relcore.represent.similarity import RelativeProjection
+from relcore.represent.projection import RelativeProjection
 from relcore.represent.translation import (
     Affine,
     InverseRelativeProjection,

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import mean_row, unit_rows
-from relcore.encoders.sentences import load_words
-from relcore.represent.similarity import audit_pairs, select_anchors
-from relcore.spaces.space import match
+from relcore.encoders.words import load_words
+from relcore.represent.pair_audit import audit_pairs
+from relcore.represent.strategies import select_anchors
+from relcore.spaces.matching import match
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
-from relcore.represent.similarity import RelativeProjection
+from relcore.represent.projection import RelativeProjection
 
 N = 300
 D = 12

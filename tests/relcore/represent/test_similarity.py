@@ -5,7 +5,8 @@ import pytest
 from scipy.linalg import fractional_matrix_power
 
 from relcore.base.rows import unit_rows
-from relcore.represent.similarity import AnchorAxes, RelativeProjection, negative_distance
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import AnchorAxes, negative_distance
 
 
 def test_distances_far_from_origin_keep_their_digits():

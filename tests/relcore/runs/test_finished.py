@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from relcore.base.names import STUDIES
-from relcore.catalog.catalog import encode, load
+from relcore.catalog.catalog import load
+from relcore.catalog.encodings import encode
 from relcore.catalog.naming import EXAMPLES, example_spaces
 from relcore.runs.entries import BundledResults, digest_of
 from relcore.runs.store import Store
-from relcore.studies.study import StudyRuns, StudySpec, study_of
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import StudySpec, study_of
 
 WITH_ARRAY = digest_of("with")
 WITHOUT = digest_of("without")

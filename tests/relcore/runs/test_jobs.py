@@ -14,8 +14,9 @@ import pytest
 
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.runs import jobs
+from relcore.runs.cluster import JobQueueError, connect, warn_of_open
 from relcore.runs.entries import StoreError, digest_of
-from relcore.runs.jobs import JobQueue, JobQueueError, connect, warn_of_open
+from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from tests.waiting import until
 

@@ -13,7 +13,8 @@ import pytest
 
 from relcore.base.writing import own_name
 from relcore.runs.entries import StoreError, digest_of
-from relcore.runs.store import Store, TimeLeft
+from relcore.runs.store import Store
+from relcore.runs.work import TimeLeft
 
 ROOT = Path(__file__).parents[3]
 KEY = "a" * 32

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 700
 HIDDEN = 8

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from relcore.engine.device import device_of
-from relcore.engine.engine import TopRows
+from relcore.engine.top_rows import TopRows
 from relcore.represent.translation import REPRESENTATIONS
-from relcore.scores.passes import AlignedPair, RowPair, RowRoles, ScoreRequest, Sums
+from relcore.scores.passes import AlignedPair, RowPair
+from relcore.scores.roles import RowRoles, ScoreRequest
+from relcore.scores.sums import Sums
 
 N = 500
 ANCHORS = np.arange(20, 60)

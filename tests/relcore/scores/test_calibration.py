@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import unit_rows
-from relcore.scores.comparison import AlignedPair, ClassAgreement
+from relcore.scores.comparison import AlignedPair
+from relcore.scores.metrics import ClassAgreement
 from relcore.scores.score import Z95, ChanceLevel, Score, lowest_groups, sampling_interval
 from relcore.spaces.split import Split
 

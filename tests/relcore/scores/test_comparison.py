@@ -6,19 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from relcore.compare.columns import neighbour_agreement, neighbours_of
+from relcore.compare.agreement import neighbour_agreement, neighbours_of
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.cka import linear_cka, mean_cosine
-from relcore.scores.comparison import (
-    circumstances,
-    held_out,
-    score_cells,
-    score_differences,
-    score_pair,
-    score_table,
-)
+from relcore.scores.comparison import held_out, score_differences, score_pair
 from relcore.scores.neighbours import jaccard, mrr
-from relcore.spaces.space import match
+from relcore.scores.score_report import circumstances, score_cells, score_table
+from relcore.spaces.matching import match
 from relcore.spaces.split import Split
 
 D = 6

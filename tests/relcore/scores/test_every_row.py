@@ -7,7 +7,8 @@ from relcore.compare.reports import ExactScores
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores import passes
 from relcore.scores.comparison import class_labels, held_out, score_pair
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 1200
 D = 12

@@ -7,7 +7,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import INVERSES, SIMILARITIES
 from relcore.base.rows import unit_rows
 from relcore.files.reading import load_space
-from relcore.represent.similarity import RelativeProjection
+from relcore.represent.projection import RelativeProjection
 from relcore.represent.translation import (
     REPRESENTATIONS,
     InverseRelativeProjection,
@@ -18,7 +18,8 @@ from relcore.represent.translation import (
 from relcore.scores.comparison import held_out, score_pair
 from relcore.scores.neighbours import jaccard
 from relcore.scores.score import Score
-from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 200
 D = 16

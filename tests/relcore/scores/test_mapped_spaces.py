@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 
 from relcore.maps.pane_maps import pca_pair
-from relcore.maps.reduction import ReductionSpec
+from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
-from relcore.scores.comparison import score_forms, score_table
-from relcore.spaces.space import LatentSpace, RowNumbers, match
+from relcore.scores.comparison import score_forms
+from relcore.scores.score_report import score_table
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 N = 1500
 D = 12

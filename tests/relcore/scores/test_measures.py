@@ -9,9 +9,10 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.scores import measures
 from relcore.scores.cka import linear_cka
-from relcore.scores.comparison import CHANGES, circumstances
-from relcore.scores.measures import gulp, kernel_cka, pwcca, svcca
+from relcore.scores.matrix_measures import kernel_cka
 from relcore.scores.passes import AlignedPair
+from relcore.scores.score_report import CHANGES, circumstances
+from relcore.scores.subspace_measures import gulp, pwcca, svcca
 from relcore.spaces.split import Split
 
 EXACT = 1e-6

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import directions, mean_row, unit_rows
-from relcore.engine.engine import nearest_within
+from relcore.engine.nearest import nearest_within
 from relcore.scores import neighbours
 from relcore.scores.comparison import score_differences
 from relcore.scores.neighbours import (

@@ -8,7 +8,9 @@ import pytest
 from relcore.base.names import SIMILARITIES
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, held_out, score_forms, score_pair
-from relcore.spaces.space import GuessedIds, LatentSpace, mark_unscored, match
+from relcore.spaces.ids import GuessedIds, mark_unscored
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 from tests.relcore.scores.pairs import pair_of
 
 SPEC = ProjectionSpec()

@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.represent.similarity import select_anchors
+from relcore.represent.strategies import select_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels, held_out, score_pair
-from relcore.sharded.operations import Runner, compare_shards
+from relcore.sharded.comparison import compare_shards
+from relcore.sharded.runner import Runner
 from relcore.sharded.space import ShardedSpace
-from relcore.spaces.space import match
+from relcore.spaces.matching import match
 from tests.relcore.sharded.folders import whole, write_npy, write_parquet
 
 N = 1500

@@ -11,14 +11,10 @@ from benchmarks.shards import made
 from relcore.base.errors import SpaceError
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
-from relcore.sharded.operations import (
-    FAN,
-    Runner,
-    ShardWork,
-    Survey,
-    project_shards,
-)
+from relcore.sharded.runner import FAN, Runner, ShardWork
 from relcore.sharded.space import ShardedSpace, shard_pairs
+from relcore.sharded.survey import Survey
+from relcore.sharded.writing import project_shards
 from tests.relcore.sharded.folders import X, whole, write_npy, write_parquet
 
 

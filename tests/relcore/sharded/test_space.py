@@ -8,17 +8,14 @@ import pytest
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import load, need_access
-from relcore.represent.similarity import select_anchors
+from relcore.represent.strategies import select_anchors
 from relcore.represent.translation import ProjectionSpec
-from relcore.runs.store import Context, Store
-from relcore.sharded.operations import (
-    Runner,
-    project_shards,
-    sample_job,
-    sample_shards,
-    sample_spec,
-)
+from relcore.runs.store import Store
+from relcore.runs.work import Context
+from relcore.sharded.runner import Runner
 from relcore.sharded.space import ShardedSpace, is_sharded, shard_pairs
+from relcore.sharded.survey import sample_job, sample_shards, sample_spec
+from relcore.sharded.writing import project_shards
 from relcore.spaces.split import row_keys
 from tests.relcore.sharded.folders import X, whole, write_arrow, write_feather, write_npy, write_parquet
 

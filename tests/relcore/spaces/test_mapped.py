@@ -7,8 +7,10 @@ from threading import Barrier
 import numpy as np
 import pytest
 
+from relcore.base import mapped_rows
 from relcore.base import rows as base_rows
-from relcore.base.rows import MappedRows, as_float32, as_mapped_rows
+from relcore.base.mapped_rows import MappedRows, as_mapped_rows
+from relcore.base.rows import as_float32
 
 X = np.random.default_rng(0).standard_normal((9000, 5), dtype=np.float32)
 WAYS = {
@@ -108,5 +110,5 @@ def test_lengths_are_read_by_several_threads(monkeypatch):
 
     monkeypatch.setattr(base_rows, "lengths", lengths)
     monkeypatch.setattr(base_rows.os, "cpu_count", lambda: 4)
-    given = X[: 2 * base_rows.BLOCK_ROWS]
+    given = X[: 2 * mapped_rows.BLOCK_ROWS]
     np.testing.assert_array_equal(MappedRows([given]).lengths, of_block(given))

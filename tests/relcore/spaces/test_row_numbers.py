@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from relcore.spaces.space import RowNumbers, as_json
+from relcore.spaces.ids import RowNumbers, as_json
 
 IDS = list(map(str, range(70_000)))  # more than one piece of JSON
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.base.rows import MappedRows
+from relcore.base.mapped_rows import MappedRows
 from relcore.spaces import space
-from relcore.spaces.space import n_equal_rows
+from relcore.spaces.matching import n_equal_rows
 
 
 @pytest.mark.parametrize("of", [lambda rows: rows, lambda rows: MappedRows([rows[:7], rows[7:]])])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import NoCommonId, SpaceError
-from relcore.spaces.space import LatentSpace, distinct_names, match
+from relcore.spaces.matching import distinct_names, match
+from relcore.spaces.space import LatentSpace
 
 EYE = np.eye(3, dtype=np.float32)
 

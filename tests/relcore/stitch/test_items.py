@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, encode, encoding_key, encoding_spec
+from relcore.catalog.catalog import SpaceSpec, encoding_spec
+from relcore.catalog.encodings import encode, encoding_key
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.vision import SmallVision
 from relcore.represent.heads import LogisticHead

@@ -9,9 +9,10 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
-from relcore.catalog.catalog import SpaceSpec, encode, load
-from relcore.compare.scene import exportable
-from relcore.encoders.encoder import DatasetSpec
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.encodings import encode
+from relcore.compare.pictures import exportable
+from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.represent.translation import MethodSettings
 from relcore.runs.store import Store

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.migrate.adapters import Adapter, AffineStep, adapt, adapter_digest
+from relcore.migrate.adapt import adapt, adapter_digest
+from relcore.migrate.adapters import Adapter, AffineStep
 from relcore.stores.index import StoredRows, StorePlace, Target, open_index, write_index
 from tests.relcore.stores.stores import in_blocks, whole
 

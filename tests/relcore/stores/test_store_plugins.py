@@ -12,7 +12,7 @@ import pytest
 
 from relcore.base import names
 from relcore.base.errors import SpaceError
-from relcore.migrate.adapters import adapt
+from relcore.migrate.adapt import adapt
 from relcore.stores.index import (
     StoredRows,
     StorePlace,

@@ -8,29 +8,12 @@ import numpy as np
 import pytest
 
 from relcore.runs.store import Store
-from relcore.studies.papers import (
-    DOES_NOT,
-    HOLDS,
-    NO,
-    NUMBERS,
-    OPEN,
-    RUNS,
-    YES,
-    Claim,
-    Number,
-    Ours,
-    decide,
-    find_row,
-    is_current,
-    load_rows,
-    ours_of,
-    result_of,
-    shipped_results,
-    spread_of,
-    study_runs,
-    verdicts_of,
-)
-from relcore.studies.study import RunResult, finished_run
+from relcore.studies.claims import DOES_NOT, HOLDS, NO, OPEN, YES, decide, verdicts_of
+from relcore.studies.paper_runs import NUMBERS, RUNS, is_current, ours_of, result_of, study_runs
+from relcore.studies.papers import Claim, find_row, load_rows
+from relcore.studies.published import Number, Ours, shipped_results, spread_of
+from relcore.studies.runs import finished_run
+from relcore.studies.study import RunResult
 
 
 def ours(*numbers, run="words"):

@@ -12,7 +12,8 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-from relcore.studies.study import StudyRuns, StudySpec
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy, study_with_toy
 from tests.waiting import until
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.encoders.encoder import Trained
-from relcore.studies.networks import SIMILARITIES, _measure, _rows_and_anchors
+from relcore.studies.similarity_performance import SIMILARITIES, _measure, _rows_and_anchors
 
 
 class Epochs:

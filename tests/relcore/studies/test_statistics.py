@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from relcore.studies.study import correlation, mean, mean_score, share, slope
+from relcore.studies.estimates import correlation, mean, mean_score, share, slope
 
 
 @pytest.fixture

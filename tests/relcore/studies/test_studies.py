@@ -9,18 +9,21 @@ import pytest
 
 from relcore.base.names import STUDIES
 from relcore.base.rows import unit_rows
-from relcore.compare.scene import exportable
-from relcore.encoders.datasets import digits_dataset
-from relcore.encoders.encoder import DatasetSpec
-from relcore.encoders.vision import SweptVision
+from relcore.compare.pictures import exportable
+from relcore.encoders.bundled_data import digits_dataset
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.swept_vision import SweptVision
 from relcore.invert.inversion import sides
 from relcore.represent.translation import InverseRelativeProjection, recovery_errors
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.studies import networks
-from relcore.studies.networks import BestCellChance, absolute_and_relative_accuracy, cells_of, inversion_sweep
-from relcore.studies.study import StudyChart, StudyRuns, StudySpec, study_of
+from relcore.studies import anchor_count, networks
+from relcore.studies.pruning import BestCellChance, cells_of, inversion_sweep
+from relcore.studies.relative_training import absolute_and_relative_accuracy
+from relcore.studies.report import StudyChart
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import StudySpec, study_of
 
 
 @pytest.fixture
@@ -100,11 +103,11 @@ def test_anchors_that_are_enough_are_enough_at_each_larger_number():
         for n, ratio in ratios.items()
         for state in range(3)
     )
-    told = networks._enough_anchors(table, "full", {"good": "good rows", "poor": "poor rows"})
+    told = anchor_count.enough_anchors(table, "full", {"good": "good rows", "poor": "poor rows"})
     assert "50 anchors on good rows, which give .777 (95 %: " in told
     assert "perhaps more than 100 anchors on poor rows, where 100 give .301 (95 %: " in told
     assert told.endswith("over 3 random states")
-    assert networks._enough_anchors(table[::3], "full", {"good": "good rows"}) == "", "one state"
+    assert anchor_count.enough_anchors(table[::3], "full", {"good": "good rows"}) == "", "one state"
 
 
 def test_norm_before_head_lets_another_networks_rows_be_read():

@@ -6,7 +6,7 @@ import pytest
 
 from relcore.runs.jobs import JobStatus
 from relcore.runs.store import Store
-from relcore.studies.study import StudyRuns
+from relcore.studies.runs import StudyRuns
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.figures.charts import Line, Lines
-from relcore.studies.study import Option, RunResult, Study, correlation, finding, findings_table
+from relcore.studies.estimates import correlation, finding, findings_table
+from relcore.studies.study import Option, RunResult, Study
 
 
 class Toy(Study):

@@ -6,7 +6,7 @@ import pytest
 from relcore import LatentSpace, Universe, load_space
 from relcore.catalog.task import recipe_of
 from relcore.figures.export import read_recipe
-from relcore.files.reading import write_space
+from relcore.files.saving import write_space
 
 pytestmark = pytest.mark.usefixtures("own_store")
 

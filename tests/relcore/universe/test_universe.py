@@ -14,7 +14,8 @@ from relcore.compare.reports import agreement
 from relcore.figures.style import LIGHT
 from relcore.runs import entries
 from relcore.scores.score import Score, share_interval
-from relcore.universe.universe import CHARTS, UniverseChart, charts_of, map_of_spaces, moving_rows, retrieval
+from relcore.universe.charts import CHARTS, UniverseChart, charts_of, map_of_spaces, moving_rows
+from relcore.universe.universe import retrieval
 
 N = 600
 WIDE = 12

@@ -1,0 +1,221 @@
+"""The verdict of Migrate and its cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import exports, messages, results
+from app.glossary.card import caption
+from app.glossary.terms import linked_html
+from app.migrate.setup import MigrateSetup
+from app.page_settings import remembered
+from app.plain_text import plain, plain_html
+from relcore.base.numbers import counted
+from relcore.base.report import Cells, Table
+from relcore.migrate.charts import CascadePrice, MigrationChart
+from relcore.migrate.cheaper_index import CheaperIndex
+from relcore.migrate.migration import LEFT_OUT
+from relcore.migrate.price import UNKNOWN, Rate
+from relcore.migrate.result import TITLES, MigrationResult
+from relcore.migrate.verdict import NEIGHBOURS
+from relcore.runs.entries import digest_of
+
+
+def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
+    # The number fields stand above the verdict, because its length changes with these numbers.
+    n_corpus, rate = _corpus(setup, result)
+    scaled, note = result.scaled(n_corpus, rate)
+    st.session_state[RATE] = rate
+    told = [one for one in result.cautions if LEFT_OUT in one]
+    here = result.decided(rate)
+    _headline(here, result.sentence_at(n_corpus, rate), scaled.cost_sentence())
+    for caution in result.cautions:
+        if caution not in told:
+            messages.warning(caution)
+    if result.next_note:
+        with st.expander(f"{result.n_pairs:,} pairs are few: rows to embed next"):
+            st.code("\n".join(result.embed_next), language=None)
+    _options(scaled, rate, note)
+    figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
+    exports.figure(figure, "migrate.chart")
+    n = len(result.candidates)
+    n_queries = len(result.queries)
+    how = "as set"
+    if n > 1:
+        how = f"chosen by cross-validation over queries among {n}"
+    kind = "held-out rows as"
+    if result.relevance == "judgements":
+        kind = "judged"
+    relevant = _RELEVANT[result.relevance].format(k=result.k)
+    caption(
+        f"{n_queries:,} {kind} queries search {result.n_rows:,} rows. {relevant} The adapter is fitted on"
+        f" {counted(result.n_pairs, 'other row')} that both models have embedded (pairs)."
+        f" {' '.join([*told, 'Scores are rounded; differences are of unrounded scores.'])}"
+    )
+    with setup.details:
+        _cells(scaled.details(), "migrate.details-table")
+        caption(
+            f"Adapter: {how}. {result.rewriting_note} {result.weight_note} Intervals: over queries, for this"
+            " adapter; for differences, paired. Other pairs: how much an adapter from other pairs changes the"
+            " score, 95 %. Chance: each query scored with another query's results. Curves: means of three"
+            " draws of the pairs."
+        )
+
+
+def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
+    """Draw the verdict and its cost. If the verdict for the size of the user's corpus is given
+    (`for_corpus`), it comes first, and the verdict for the loaded rows stands below it."""
+    head, rest = lead(result)
+    by_label = ""
+    if result.relevance == "labels":
+        by_label = " <small>Rows of the same label count as relevant.</small>"
+    if for_corpus:
+        first, _, more = for_corpus.partition(". ")
+        messages.lead(f"<strong>{plain_html(first.rstrip('.'))}.</strong> {plain_html(cost)}{by_label}")
+        caption(f"{more} For the {result.n_corpus:,} rows here: {head[:1].lower()}{head[1:]}.")
+    else:
+        messages.lead(f"<strong>{head}.</strong> {plain_html(f'{rest} {cost}')}{by_label}")
+
+
+def _options(result: MigrationResult, rate: Rate, note: str) -> None:
+    html = Table(shown=result.overview(rate), caption=note).html()
+    for name, told in result.explained.items():
+        html = html.replace(f"{TITLES[name]}</td>", f"{TITLES[name]}<small>{told}</small></td>", 1)
+    with st.container(key="migrate-options"):
+        st.html(f'<div class="relscope-report">{linked_html(html)}</div>')
+
+
+_RELEVANT = {
+    "judgements": "Relevant for a query: the rows that your judgements name.",
+    "labels": "Relevant for a query: the rows of its label, as no judged queries are loaded.",
+    NEIGHBOURS: "Relevant for a query: its {k} nearest rows by the new model.",
+}
+
+
+def _cells(cells: Cells, key: str) -> None:
+    """Draw a table of texts, whose first row is the head. Columns that contain only dashes are left out."""
+    columns, *lines = cells
+    table = pd.DataFrame(lines, columns=columns)
+    st.dataframe(table.loc[:, (table != "–").any()], hide_index=True, key=key)
+
+
+def lead(result: MigrationResult) -> tuple[str, str]:
+    """Split the verdict into the answer and the reason. In a verdict from blind judgements, the first
+    sentence is the answer, and all other sentences are the reason."""
+    if result.verdict.headline:
+        head, _, rest = result.verdict.headline.partition(". ")
+        return head, rest
+    head, _, rest = result.verdict.sentence.partition(": ")
+    return head, rest[:1].upper() + rest[1:]
+
+
+TOKENS_PER_WORD = 1.3  # average for English
+RATE = "relscope.migrate-rate"
+ROWS = "migrate.rows-{}"  # widget key, with the number of rows loaded here
+
+
+def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
+    """Draw fields for the number of rows in the user's corpus and for the price of embedding them. Returns
+    both."""
+    encoder = setup.specs[1].encoder
+    place = digest_of(setup.digests)[:8]
+    seconds = 0.0
+    if encoder:
+        seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus
+    words = [len(text.split()) for text in _texts(setup, setup.old.ids[:1000])]
+    with st.container(horizontal=True, key="migrate-corpus"):
+        n = remembered(
+            st.number_input,
+            "Rows of your corpus",
+            1,
+            None,
+            result.n_corpus,
+            key=ROWS.format(result.n_corpus),
+            help="Costs and recommendation are for this number of rows. Scores are for the rows loaded here.",
+        )
+        fields = {
+            "seconds": (
+                "Seconds to embed a row",
+                seconds,
+                "The table then says how long embedding takes.",
+            ),
+            "price": ("Price of a million tokens", 0.0, "The table then says what embedding costs."),
+            "tokens": (
+                "Tokens per row",
+                float(np.mean(words)) * TOKENS_PER_WORD,
+                "Only used with a price. Default, if the texts are loaded: 1.3 tokens per English word.",
+            ),
+            "queries": (
+                "Queries in a year",
+                float(UNKNOWN.queries),
+                "Each query is embedded, and a cascade embeds the rows that it finds.",
+            ),
+            "least_money": (
+                "Smallest saving that counts",
+                UNKNOWN.least_money,
+                "In the currency of the price. A simpler option comes first if another one saves less.",
+            ),
+        }
+        values = {
+            name: remembered(
+                st.number_input,
+                label,
+                0.0,
+                None,
+                value or None,
+                None,
+                "%.3g",
+                key=f"migrate.rate-{name}-{place}",
+                help=told,
+                placeholder="unknown",
+            )
+            for name, (label, value, told) in fields.items()
+        }
+        currency = remembered(
+            st.text_input, "Currency", UNKNOWN.currency, 8, key=f"migrate.rate-currency-{place}"
+        )
+    known = {name: value or 0.0 for name, value in values.items()}
+    known["queries"] = int(known["queries"])
+    return int(n), Rate(**known, currency=currency)
+
+
+def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
+    if result.price is None:
+        messages.info(
+            "The price needs a log of queries. Add one, embedded by both models, under Queries above.",
+            ":material/info:",
+        )
+        return
+    described = result.price.describe()
+    st.markdown(f"**{plain(described[:1].upper() + described[1:])}.**")
+    recipe = CascadePrice(spaces=setup.specs, digests=setup.digests, migration=setup.task)
+    exports.figure(recipe.draw(result), "migrate.price")
+    _cells(result.price.cells(), "migrate.needs")
+
+
+def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
+    outcome = results.result_of(
+        CheaperIndex(migration=setup.task, adapter=result.adapter, weight=result.weight),
+        setup.specs,
+        label="Compare cheaper indexes",
+        unasked_seconds=results.UNASKED_SECONDS,
+        spaces=setup.spaces,
+    )
+    if outcome is None:
+        return
+    report = outcome.report()
+    st.markdown(f"**{plain(report.sentence)}**")
+    for caution in report.notes:
+        messages.warning(caution)
+    (table,) = report.tables
+    _cells(table.shown, "migrate.compressed")
+    caption(table.caption)
+
+
+def _texts(setup: MigrateSetup, ids, queries: bool = False) -> list[str]:
+    items = setup.items(queries)
+    if items is not None and items.has_texts:
+        return items.texts(list(ids))
+    return [""] * len(ids)

@@ -1,0 +1,484 @@
+"""Test whether all vectors of a collection come from one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.arguments import need_kind, need_sequence, random_generator
+from relcore.base.errors import SpaceError
+from relcore.base.junit import GateCase
+from relcore.base.numbers import percent, short
+from relcore.base.report import Report, Reported, Table
+from relcore.base.rows import Rows
+from relcore.catalog.task import Task
+from relcore.check.marks import MARKS, marks_of, name_of
+from relcore.passport.passport import (
+    FEWEST,
+    Change,
+    Passport,
+)
+from relcore.passport.passport import check as anchors_changed
+from relcore.passport.recipes import MIXED, UNCHANGED
+from relcore.passport.two_parts import FITTED, LEAST, SUSPECTED, ShortAxes, parts_of
+from relcore.runs.store import Store
+from relcore.runs.work import Progress, silent
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.matching import as_space, ids_of, shared_ids
+from relcore.spaces.space import LatentSpace, MatrixLike
+
+# minimum number of rows for two parts; for a trusted sample
+FEWEST_ROWS = 500
+TRUSTED_ROWS = 100
+# limits of three checks in `_unfit`
+_DENSE = 0.5
+_ORDERED = 0.8
+_PER_DIMENSION = 2
+_EQUAL = 0.45  # share of the smaller part from which parts count as equal
+_SHOWN = 10  # maximum number of rows in a report
+_HEADS = {
+    "log_ratio": "log odds of another model",
+    "unlike": "size on axes that trusted rows hardly use (trusted rows: 1)",
+}
+VERDICTS = {
+    "two models": "holds vectors of two models",
+    "suspicious": "may hold vectors of two models",
+    "changed": "has other vectors than the passport",
+    "marks": "has parts that were stored differently",
+    "nothing found": "shows no sign of a second model",
+}
+LIMITS = {
+    "marks": "Marks show how numbers were stored, not who made them. Normalising rows again removes them.",
+    "trusted": "The ranking by trusted rows does not reveal a new prompt. Rows of a domain that trusted rows"
+    " lack also rank high, so the ranking has no cut-off.",
+    "parts": "Parts do not reveal another prompt, pooling or neighbouring layer of the same model.",
+}
+_ALIKE = (
+    "Parts were not compared: these rows vary equally along their short axes, or are too few to tell. So a"
+    " second model could not be found."
+)
+_GRADED = (
+    "Parts were compared but cannot be judged: where they meet they share more axes than where they are"
+    " farthest apart, as topics of one model do, above all of single words. Give rows of the right model as"
+    " trusted ones to rank the others by."
+)
+_PLANTED = 5000  # maximum number of rows among which rows of a made-up second model are hidden
+
+
+@dataclass(frozen=True, eq=False)
+class Checked(Reported):
+    """The results of a check of a collection of n rows.
+
+    Attributes
+    ----------
+    marks : name of `MARKS` → row numbers (m,) of the rows whose numbers are stored in that way
+    slope, slope_high : float, optional
+        How far the two most different parts of the rows share their axes, from 1 (one model) to 0 (see
+        `relcore.passport.two_parts.Slope`), over `axes` held-out axes, and the upper end of the
+        95 % interval. If parts could not be compared, it is None, and `unfit` has the reason.
+    log_ratio : (n,) float32
+        Log likelihood ratio of the smaller to the larger part. Rows above 0 are probably in the smaller part;
+        their number is `count`.
+    unlike : (n,) float32
+        How much a row differs from the trusted rows: its mean square along their short axes, divided by that
+        of the trusted rows. Empty without trusted rows.
+    change : Change, optional
+        The change of the anchors of a passport, if these are among the rows.
+    named : str
+        The name of the known model that has the same short axes as the larger part; "" if there is none.
+    fitted : int
+        Number of rows that were used to find the parts.
+    smallest : int, optional
+        If no second model was found: the smallest number of rows that would have been found if they were
+        turned at random (see `smallest_found`), or 0 if not even a quarter of the rows.
+    """
+
+    n: int
+    width: int
+    marks: Mapping[str, np.ndarray]
+    slope: float | None
+    slope_high: float | None
+    axes: int
+    fitted: int
+    log_ratio: np.ndarray
+    unlike: np.ndarray
+    unfit: str = ""
+    named: str = ""
+    asked: bool = False
+    change: Change | None = None
+    smallest: int | None = None
+
+    @property
+    def count(self) -> int:
+        """The estimated number of rows in the smaller part."""
+        return int(np.count_nonzero(self.log_ratio > 0))
+
+    @property
+    def _printed_high(self) -> float:
+        """The upper end of the slope's interval with the digits that `short` prints; ∞ without a slope."""
+        if self.slope_high is None:
+            return np.inf
+        return round(self.slope_high, 3)
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`. The number that the sentence prints is judged, so that the two agree."""
+        if self._printed_high < SUSPECTED:
+            if self._printed_high < MIXED:
+                return "two models"
+            return "suspicious"
+        if self.change is not None and self.change.kind not in UNCHANGED:
+            return "changed"
+        if self.partial_marks:
+            return "marks"
+        return "nothing found"
+
+    @property
+    def partial_marks(self) -> dict[str, np.ndarray]:
+        """The `marks` that only some of the rows have. "repeated" is left out, because it does not suggest a
+        second model.
+        """
+        return {name: rows for name, rows in self.marks.items() if len(rows) < self.n and name != "repeated"}
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """The score (n,) that ranks the rows; the higher, the likelier is another model. It is `log_ratio` if
+        the verdict is that there are or may be two models. Otherwise it is `unlike`, which is empty without
+        trusted rows.
+        """
+        if self.verdict in ("two models", "suspicious"):
+            return self.log_ratio
+        return self.unlike
+
+    @property
+    def suspected_rows(self) -> np.ndarray:
+        """Whether each row may be of another model, an array (n,). If two parts were found, these are the
+        first `count` rows of the ranking, otherwise its first tenth. Without a ranking, they are the rows
+        with `partial_marks`.
+        """
+        if not len(self.ranks):
+            return np.isin(np.arange(self.n), [row for rows in self.partial_marks.values() for row in rows])
+        if self.verdict in ("two models", "suspicious"):
+            most = self.count
+        else:
+            most = self.n // 10
+        return np.isin(np.arange(self.n), np.argsort(-self.ranks, kind="stable")[:most])
+
+    @property
+    def first_in_words(self) -> str:
+        """A phrase that says what the `suspected_rows` have in common."""
+        if self.verdict in ("two models", "suspicious"):
+            return "likelier of another model"
+        if len(self.unlike):
+            return "the tenth least like the trusted rows"
+        return "stored in another way"
+
+    @property
+    def headline(self) -> str:
+        told = f"The collection {VERDICTS[self.verdict]}"
+        if self.verdict in ("two models", "suspicious"):
+            share = percent(self.count / self.n)
+            told += f"; about {self.count:,} of {self.n:,} rows ({share}) are in the smaller part"
+            if self.count / self.n > _EQUAL:
+                told += ", and the parts are so equal that either may be of the other model"
+        return f"{told}."
+
+    @property
+    def sentence(self) -> str:
+        if self.slope is None or self.slope_high is None:
+            return f"{self.headline} {self.unfit}"
+        return (
+            f"{self.headline} The axes of its two most unlike parts agree with slope {short(self.slope)}"
+            f" (95 %: at most {short(self.slope_high)}; {self.axes} axes, {self.fitted:,} rows). Within a"
+            f" model the slope is 1, by chance 0. {self.rule}"
+        )
+
+    @property
+    def rule(self) -> str:
+        """A sentence that says by which limit the upper end of the slope's interval was judged."""
+        limits = f"{short(MIXED, 2)} for two models, {short(SUSPECTED, 2)} for a suspicion"
+        if self.slope_high is None:
+            return ""
+        if self._printed_high < MIXED:
+            return f"Its upper end is below the limit of {short(MIXED, 2)} for two models."
+        if self._printed_high < SUSPECTED:
+            return f"Its upper end is between the limits: {limits}."
+        return f"Its upper end is not below the limits: {limits}."
+
+    @property
+    def limits(self) -> list[str]:
+        """Sentences on what this check cannot detect, for each level of evidence that was used."""
+        used = {"marks": True, "trusted": bool(len(self.unlike)), "parts": self.slope is not None}
+        told = [LIMITS[level] for level, there in used.items() if there]
+        if self.smallest:
+            told.append(
+                f"In this collection, {self.smallest:,} of {self.n:,} rows were found when they were turned"
+                " at random; fewer may stay hidden, and rows of a second model are harder to find."
+            )
+        elif self.smallest == 0:
+            told.append(
+                "In this collection, not even a quarter of the rows was found when these were turned at"
+                " random, so most second models would be missed."
+            )
+        return told
+
+    def rows(self, ids: Sequence[str]) -> pd.DataFrame:
+        """A table of all rows in the order of the ranking, with the evidence for each row."""
+        table = pd.DataFrame({"id": ids})
+        for name, values in (("log_ratio", self.log_ratio), ("unlike", self.unlike)):
+            if len(values):
+                table[name] = values
+        for name, rows in self.partial_marks.items():
+            table[name] = np.isin(np.arange(self.n), rows)
+        if len(self.ranks):
+            order = np.argsort(-self.ranks, kind="stable")
+        else:
+            order = np.arange(self.n)
+        return table.iloc[order].reset_index(drop=True)
+
+    def report(self, ids: Sequence[str] | None = None, **figures: Any) -> Report:
+        if ids is None:
+            ids = RowNumbers(self.n)
+        marks = [
+            {"mark": name, "rows": len(rows), "of": self.n, "what": MARKS[name]}
+            for name, rows in self.marks.items()
+        ]
+        tables = []
+        if marks:
+            tables = [Table.of("marks", marks)]
+        if len(self.ranks):
+            first = self.rows(ids).head(_SHOWN)
+            cells = [
+                [short(one, 1) if isinstance(one, float) else f"{one}" for one in row]
+                for row in first.to_numpy()
+            ]
+            caption = f"The first {len(first)} of {self.n:,} rows, ranked"
+            head = [_HEADS.get(name, name) for name in first.columns]
+            tables.append(Table("ranking", first, [head, *cells], caption=caption))
+        notes = []
+        if self.n > FITTED and self.slope is not None:
+            notes.append(f"Parts were sought on a sample of {self.fitted:,} rows; all {self.n:,} are ranked.")
+        if self.asked:
+            notes.append(f"Known models: {f'the family of {self.named}' if self.named else 'none of these'}.")
+        if self.change is not None:
+            notes.append(f"Anchors of the passport: {self.change.sentence}")
+        told = ("verdict", "slope", "slope_high", "count", "n", "smallest")
+        facts = {name: getattr(self, name) for name in told}
+        facts |= {"sampled": self.fitted, "known": self.named, "alarm": self.verdict != "nothing found"}
+        sentence = "\n".join([*(f"Not seen: {one}" for one in self.limits), "", self.sentence])
+        return Report(sentence, tables, facts, notes, figures, self.cases)
+
+    @property
+    def cases(self) -> list[GateCase]:
+        """The conditions that decide about an alarm."""
+        parts = self.unfit
+        if self.slope is not None and self.slope_high is not None:
+            parts = (
+                f"The axes of the two most unlike parts agree with slope {short(self.slope)}, at most"
+                f" {short(self.slope_high)}. An alarm: at most below {short(SUSPECTED)}."
+            )
+        anchors = "No rows are anchors of a trusted passport."
+        if self.change is not None:
+            anchors = f"{self.change.sentence} Accepted: {', '.join(UNCHANGED)}."
+        marks = "; ".join(f"{len(rows):,} rows: {MARKS[name]}" for name, rows in self.partial_marks.items())
+        return [
+            GateCase(
+                "collection",
+                "one model",
+                parts,
+                failed=self.verdict in ("two models", "suspicious"),
+                skipped=self.unfit,
+            ),
+            GateCase(
+                "collection",
+                "anchors",
+                anchors,
+                failed=self.change is not None and self.change.kind not in UNCHANGED,
+                skipped=anchors if self.change is None else "",
+            ),
+            GateCase(
+                "collection",
+                "stored alike",
+                f"Parts that were stored differently: {marks or 'none'}. Accepted: none.",
+                failed=bool(marks),
+            ),
+        ]
+
+
+def check(
+    space: MatrixLike,
+    trusted: MatrixLike | Passport | None = None,
+    known: Sequence[Passport] = (),
+    *,
+    random_state: int = 0,
+) -> Checked:
+    """Test whether a single model made the rows (n, d), and rank rows that may be of another model.
+
+    There are three levels of evidence. First, marks show how the numbers of a row were stored. Second, 100 or
+    more `trusted` rows of the right model give its short axes, the directions along which its vectors hardly
+    vary; these are the same for all texts. Third, two parts of the rows are compared by their short axes,
+    which needs no trusted rows. If `trusted` is a passport, the rows that are its anchors are also compared
+    with it one by one. If passports of `known` models have fingerprints, the model of the larger part is
+    named. The report says what each level cannot detect.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than two rows; trusted rows of another width; too few trusted rows.
+
+    Source: our measurement, docs/check.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import check
+    >>> rng = np.random.default_rng(0)
+    >>> rotation = np.linalg.qr(rng.normal(size=(64, 64)))[0]
+    >>> X = rng.normal(size=(2000, 64)) * np.geomspace(1, 0.05, 64) @ rotation
+    >>> check(X).verdict
+    'nothing found'
+    >>> X[:500] = X[:500, ::-1]
+    >>> found = check(X)
+    >>> found.verdict, bool(abs(found.count - 500) < 50)
+    ('two models', True)
+    """
+    random_generator(random_state)
+    need_sequence("known", known, "passports")
+    for one in known:
+        need_kind("known", one, Passport)
+    space = as_space(space)
+    X = space.vectors
+    (n, width) = space.vectors.shape
+    if n < 2:
+        raise SpaceError(f"check: expected two rows or more, got {n}; load the whole collection")
+    change = None
+    unlike = np.empty(0, np.float32)
+    if isinstance(trusted, Passport):
+        by_order = isinstance(ids_of(space), RowNumbers) and n == len(trusted.ids)
+        if by_order or len(shared_ids((trusted.space, space))) >= FEWEST:
+            change = anchors_changed(trusted, space, random_state)
+    if trusted is not None and (axes := _axes_of(trusted, width, needed=change is None)):
+        unlike = axes.energy(X)
+    marks = marks_of(X)
+    unfit = _unfit(X, n - sum(len(marks.get(name, ())) for name in ("repeated", "constant")))
+    slope = None
+    ratio = np.empty(0, np.float32)
+    fitted = min(n, FITTED)
+    if not unfit:
+        parts = parts_of(X, random_state, unlike if len(unlike) else None)
+        slope = parts.slope
+        ratio = parts.log_ratio
+        fitted = parts.fitted
+        if not parts.uneven:
+            unfit = _ALIKE
+        elif parts.graded:
+            unfit = _GRADED
+        if unfit:
+            slope = None
+            ratio = np.empty(0, np.float32)
+    smallest = None
+    if slope is not None and slope.high >= SUSPECTED:
+        smallest = smallest_found(X, random_state)
+    if len(ratio):
+        larger = X[np.flatnonzero(ratio <= 0)[:FITTED]]
+    else:
+        larger = X[:FITTED]
+    return Checked(
+        n,
+        width,
+        marks,
+        slope and slope.value,
+        slope and slope.high,
+        slope.axes if slope else 0,
+        fitted,
+        ratio,
+        unlike,
+        unfit,
+        name_of(larger, known),
+        bool(known),
+        change,
+        smallest,
+    )
+
+
+def smallest_found(X: Rows, random_state: int = 0) -> int:
+    """The smallest number of these rows (n, d) that would be found as a second model if they were turned at
+    random: 20, 40, 80 and so on are turned, until they are found. Returns 0 if a quarter is not found. Of
+    more than 5,000 rows, a sample is tried, and the number is that of the same share of all rows.
+    """
+    rng = np.random.default_rng((random_state, 41))
+    rows = np.asarray(X[np.sort(rng.permutation(len(X))[:_PLANTED])])
+    turn = np.linalg.qr(rng.normal(size=(rows.shape[1],) * 2))[0].astype(np.float32)
+    order = rng.permutation(len(rows))
+    few = LEAST
+    while few <= len(rows) // 4:
+        planted = rows.astype(np.float32)
+        planted[order[:few]] = planted[order[:few]] @ turn
+        parts = parts_of(planted, random_state)
+        if parts.slope.high < MIXED and parts.uneven and not parts.graded:
+            return round(few * len(X) / len(rows))
+        few *= 2
+    return 0
+
+
+def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortAxes | None:
+    """The short axes in a passport's fingerprint; without a fingerprint, those of the trusted rows. If the
+    trusted rows have another width than `width` or are too few, raise a SpaceError if `needed`, otherwise
+    return None.
+    """
+    if isinstance(trusted, Passport) and (axes := trusted.fingerprint) and len(axes.axes) == width:
+        return axes
+    if isinstance(trusted, Passport):
+        sample = trusted.space
+    else:
+        sample = as_space(trusted, "trusted")
+    if sample.dimension == width and len(sample) >= TRUSTED_ROWS:
+        return ShortAxes.of(np.asarray(sample.vectors))
+    if not needed:
+        return None
+    raise SpaceError(
+        f"trusted: expected {TRUSTED_ROWS} rows or more with {width} numbers, got {len(sample):,} with"
+        f" {sample.dimension}; give rows of the model that should have made all"
+    )
+
+
+def _unfit(X: Rows, distinct: int) -> str:
+    """The reason why two parts of these rows cannot be compared; "" if they can."""
+    (n, d) = X.shape
+    least = max(FEWEST_ROWS, _PER_DIMENSION * X.shape[1])
+    if distinct < least:
+        return (
+            f"Parts were not compared: {least:,} distinct rows of this width are needed, and there are"
+            f" {distinct:,}."
+        )
+    some = np.asarray(X[:: max(1, n // FITTED)])
+    if np.count_nonzero(some) < _DENSE * some.size:
+        return "Parts were not compared: most numbers are 0, and sparse spaces are out of scope."
+    spread = pd.Series(some.var(axis=0, dtype=np.float64))
+    if -spread.corr(pd.Series(np.arange(d)), method="spearman") > _ORDERED:
+        return (
+            "Parts were not compared: the columns are ordered by their variance, as those of LSA or a PCA,"
+            " and in such spaces topics have axes of their own."
+        )
+    return ""
+
+
+@dataclass(frozen=True)
+class CheckRows(Task[Checked], kind="check", version=3, title="Check for a second model"):
+    """The task that checks the first space (see `check`). A second space, if given, holds trusted rows."""
+
+    random_state: int = 0
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        n, d = spaces[0].vectors.shape
+        searched = min(n, FITTED) + 2 * min(n, _PLANTED)
+        return 0.5 + 15 * searched / FITTED * (d / 384) ** 2 + 6e-8 * n * d
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
+    ) -> Checked:
+        return check(*spaces[:2], random_state=self.random_state)

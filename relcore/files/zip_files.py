@@ -1,0 +1,126 @@
+"""The pictures in a .zip file."""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.files import confined
+from relcore.files.formats import (
+    readable,
+)
+
+# Unpack the pictures of a .zip file into a folder. The confined process reads the archive and writes
+# nothing.
+#
+# Names and sizes are checked in both processes: names must stay below the folder, and reading stops at the
+# size limits, even if the archive's directory states smaller sizes.
+
+MOST_FILES = 20_000
+MOST_BYTES = 2 << 30
+_MOST_OF_ONE = 64 << 20
+_LONGEST_PART = 150
+_MOST_PARTS = 12
+_LIBRARIES = ("zipfile", "zlib", "bz2", "lzma", "encodings.cp437")
+
+
+def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
+    """Write the files with these suffixes into an empty folder. If one folder of the archive contains all of
+    them, that folder is omitted from their paths.
+
+    Raises
+    ------
+    SpaceError
+        The file is not a zip file, or is damaged or encrypted. It contains no file with these suffixes. It
+        has more than `MOST_FILES` files, one file larger than 64 MB, or more than `MOST_BYTES` in all. A name
+        leads out of the folder, occurs twice, or is also the name of a folder.
+    """
+    seen: set[str] = set()
+    folders: set[str] = set()
+    size = 0
+    for name, content in confined.stream(pictures, path, _LIBRARIES, suffixes=list(suffixes)):
+        place = _relative_path(name, path, suffixes)
+        size = size + len(content)
+        folded = place.as_posix().casefold()
+        taken = folded in seen or folded in folders or not seen.isdisjoint(_above(folded))
+        if taken or len(seen) >= MOST_FILES or size > MOST_BYTES:
+            raise SpaceError(
+                f"{path.name}: expected distinct names and sizes within limits, got {name!r:.60}; pack"
+                " it again"
+            )
+        seen.add(folded)
+        folders.update(_above(folded))
+        target = folder / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.tobytes())
+    if not seen:
+        raise SpaceError(
+            f"{path.name}: expected pictures ({', '.join(suffixes)}), got none; pack the folder with them"
+        )
+
+
+def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
+    """Yield the name and the bytes of each picture of an archive; runs in the confined process."""
+    with zipfile.ZipFile(path) as archive:
+        found = [
+            (_relative_path(item.filename, path, ()), item)
+            for item in archive.infolist()
+            if not item.is_dir()
+        ]
+        found = [(place, item) for place, item in found if _is_wanted(place, suffixes)]
+        folded = {place.as_posix().casefold() for place, _ in found}
+        linked = any(stat.S_ISLNK(item.external_attr >> 16) for _, item in found)
+        size = sum(item.file_size for _, item in found)
+        hidden = any(item.flag_bits & 1 for _, item in found)
+        for wrong, got in (
+            (len(found) > MOST_FILES, f"{len(found):,}, and at most {MOST_FILES:,} are read"),
+            (len(folded) < len(found), "two of the same name"),
+            (any(not folded.isdisjoint(_above(one)) for one in folded), "a file and folder of one name"),
+            (linked, "links"),
+            (hidden, "encrypted ones"),
+            (size > MOST_BYTES, f"{readable(size)}, and at most {readable(MOST_BYTES)} are unpacked"),
+        ):
+            if wrong:
+                raise SpaceError(f"{path.name}: expected pictures in folders, got {got}; pack it again")
+        heads = {place.parts[0] for place, _ in found}
+        deep = len(heads) == 1 and all(len(place.parts) > 2 for place, _ in found)
+        for place, item in found:
+            with archive.open(item) as stream:
+                content = stream.read(_MOST_OF_ONE + 1)
+            if len(content) > _MOST_OF_ONE:
+                raise SpaceError(
+                    f"{path.name}: expected pictures of at most {readable(_MOST_OF_ONE)}, got a larger one,"
+                    f" {item.filename!r:.80}; leave it out"
+                )
+            yield ["/".join(place.parts[deep:]), np.frombuffer(content, np.uint8)]
+
+
+def _above(name: str) -> Iterator[str]:
+    return (str(folder) for folder in PurePosixPath(name).parents[:-1])
+
+
+def _is_wanted(place: PurePosixPath, suffixes: Sequence[str]) -> bool:
+    hidden = any(part.startswith(".") or part == "__MACOSX" for part in place.parts)
+    return not hidden and place.suffix.lower() in suffixes
+
+
+def _relative_path(name: str, path: Path, suffixes: Sequence[str]) -> PurePosixPath:
+    """The relative path of a member of the archive. Raises a SpaceError if the path could lead out of the
+    folder, or if a part of it is not a plain name."""
+    parts = name.replace("\\", "/").split("/")
+    plain = all(
+        part.strip(". ") and part.isprintable() and ":" not in part and len(part.encode()) <= _LONGEST_PART
+        for part in parts
+    )
+    place = PurePosixPath(*parts) if plain else None
+    if place is None or len(parts) > _MOST_PARTS or (suffixes and not _is_wanted(place, suffixes)):
+        raise SpaceError(
+            f"{path.name}: expected names of files below one folder, got {name!r:.80}; pack it again"
+        )
+    return place

@@ -1,0 +1,214 @@
+"""The verdict on a migration: which option is recommended, and whether the data carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relcore.base.numbers import and_list, band, counted, percent, short, signed
+from relcore.migrate.cross_fitting import (
+    Bootstrap,
+    QueryScores,
+)
+from relcore.migrate.price import Price
+from relcore.migrate.trial import (
+    N_CANDIDATES,
+    OPTIONS,
+)
+from relcore.scores.score import Interval
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The recommendation of a migration. `option` is the recommended option; it is "" without judgements or
+    labels. `is_clear` is False if another option may be better.
+
+    `sentence` has the recommendation, a colon, and all scores. `headline` is a shorter text; "" if there is
+    none.
+    """
+
+    option: str
+    is_clear: bool
+    sentence: str
+    headline: str = ""
+
+
+WORTH_A_CHANGE = 0.01  # minimum gain of nDCG that is worth a more expensive option
+
+
+def decide(
+    scores: Mapping[str, QueryScores], bootstrap: Bootstrap, order: Sequence[str] = OPTIONS
+) -> tuple[str, tuple[str, ...]]:
+    """Choose an option, and name the options that are too close to call. A more expensive option is chosen
+    only if it is clearly better, and a cheaper change of the index replaces it if that loses less than
+    `WORTH_A_CHANGE`, and not clearly. Another option is too close to call if the 95 % interval of its gain
+    over the chosen one contains 0; if it is more expensive, the interval must also reach `WORTH_A_CHANGE`.
+
+    `scores` has the score of each query (q,), by option. Options with equal scores are not compared. `order`
+    has the options by their cost, the cheapest first; see `price.in_order_of_cost`.
+    """
+    chosen = order[0]
+    for dearer in order[1:]:
+        if dearer in scores and bootstrap.difference(scores[dearer], scores[chosen]).low > 0:
+            chosen = dearer
+    for cheaper in order[1 : order.index(chosen)]:
+        if cheaper in scores:
+            gain = bootstrap.difference(scores[cheaper], scores[chosen])
+            if gain.value > -WORTH_A_CHANGE and gain.high >= 0:
+                chosen = cheaper
+                break
+    found = scores[chosen].queries
+    close = []
+    for name, one in scores.items():
+        if not np.array_equal(one.queries, found):
+            gain = bootstrap.difference(one, scores[chosen])
+            is_dearer = order.index(name) > order.index(chosen)
+            if not gain.is_clear and not (is_dearer and gain.high < WORTH_A_CHANGE):
+                close.append(name)
+    return chosen, tuple(close)
+
+
+def verdict_of(
+    scores: Mapping[str, QueryScores],
+    bootstrap: Bootstrap,
+    *,
+    k: int,
+    on: str,
+    relevance: str,
+    weight: float,
+    n_candidates: int = N_CANDIDATES,
+    price: Price | None = None,
+    order: Sequence[str] = OPTIONS,
+    small_saving: str = "",
+) -> Verdict:
+    """Turn the choice of `decide` into a recommendation with sentences. `on` describes the data. Without
+    judgements or labels, no option is recommended. If a cascade saves too little to come before re-embedding
+    in the `order` of costs, `small_saving` says so.
+    """
+    means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
+    cost = ""
+    if price:
+        cost = f"; {price.describe()}"
+    if relevance == NEIGHBOURS:
+        finds = [f"{_FINDS[name]} {mean}" for name, mean in means.items() if name in _FINDS]
+        told = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}{cost}; {on}."
+        why = UNJUDGED
+        if float(scores["keep"].queries.mean()) >= SAME_ROWS:
+            why = FINDS_THE_SAME
+        head, _, rest = why.partition(": ")
+        return Verdict("", False, f"{why} {told}", f"{head}. {rest[:1].upper()}{rest[1:]}")
+    option, close = decide(scores, bootstrap, order)
+    keep = scores["keep"]
+    n_queries = counted(len(scores["keep"].queries), "query", "queries")
+    gains = {name: bootstrap.difference(one, keep) for name, one in scores.items() if name != "keep"}
+    changes = {
+        name: f"{signed(gain.value)}, 95 %: {band(gain.low, gain.high)}" for name, gain in gains.items()
+    }
+    harms = "re-embed" in gains and gains["re-embed"].high < 0
+    quality = f"Search quality (nDCG@{k}, at most 1)"
+    rivals = [_TOLD[name] for name in close]
+    if option != "keep":
+        answer = MOVES[option] + ", do not re-embed" * harms
+        lines = [f"{quality} rises from {means['keep']} to {means[option]} ({changes[option]})"]
+    else:
+        answer = f"{MOVES['keep']}, nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
+        if close:
+            answer = "Undecided, keep the old model for now"
+        lines = [f"{quality} is {means['keep']} with it"]
+    told = answer
+    if harms:
+        lines.append(f"The new model alone finds less: {means['re-embed']} ({changes['re-embed']})")
+        cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
+    if close:
+        told = f"{answer} ({and_list(rivals)} {'is' if len(close) == 1 else 'are'} too close to call)"
+        first, *others = (f"{_TOLD[name]}{{}} {means[name]}" for name in close)
+        reached = and_list([first.format(" reaches"), *(one.format("") for one in others)])
+        reached = f"{reached[:1].upper()}{reached[1:]}: on {n_queries}, not clearly different"
+        lines.append(f"{reached} from {_TOLD[option]}")
+    parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
+    numbers = {"weight": short(weight, 2).removesuffix(".00"), "n": f"{n_candidates:,}"}
+    parts += [
+        f"{means[name]} {how.format(**numbers)} ({changes[name]})"
+        for name, how in _WITH.items()
+        if name in scores
+    ]
+    if option == "cascade" and not price:
+        cost = f"; a cascade embeds at most {n_candidates:,} rows per query"
+    if small_saving and "cascade" in scores:
+        cost += f"; {small_saving}"
+    if price:
+        log = counted(price.n_queries, "query", "queries")
+        lines.append(f"For {log} a cascade embeds {percent(price.share)} of the rows")
+        if small_saving:
+            lines.append(small_saving[:1].upper() + small_saving[1:])
+    return Verdict(
+        option,
+        not close,
+        f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.",
+        f"{'. '.join([answer, *lines])}.",
+    )
+
+
+_FINDS = {
+    "keep": "the old model finds",
+    "bridge": "the bridge",
+    "twice": "both models",
+    "cascade": "a cascade",
+}
+MOVES = {
+    "keep": "Keep the old model",
+    "bridge": "Bridge the models",
+    "twice": "Query both models",
+    "cascade": "Let the new model rank what the old index finds (cascade)",
+    "re-embed": "Re-embed the corpus",
+}
+_TOLD = {
+    "keep": "keeping the old model",
+    "bridge": "bridging",
+    "twice": "querying both models",
+    "cascade": "a cascade",
+    "re-embed": "re-embedding",
+}
+_WITH = {
+    "bridge": "with a bridge",
+    "twice": "when both models search, with the new model's score counted {weight} ×",
+    "cascade": "with a cascade over {n} candidates",
+    "re-embed": "with everything embedded again",
+}
+
+
+@dataclass(frozen=True)
+class OptionScore:
+    """The mean score of an option over all queries, its 95 % interval, and its chance level.
+
+    Intervals account for the choice of queries, and for the adapter and weight that were chosen by them; the
+    pairs are those of the exported adapter. `by_pairs` says how much the score may change with another draw
+    of the pairs: half of a 95 % interval. The chance level is the score if each query gets the results of
+    another query. `to_keep` is the score minus the score of the option "keep", and `to_reembed` the score
+    minus that of "re-embed". Each is None if this is that option itself, and if that option is not measured.
+    """
+
+    option: str
+    value: float
+    low: float
+    high: float
+    chance: float
+    to_keep: Interval | None = None
+    to_reembed: Interval | None = None
+    by_pairs: float = 0.0
+
+
+NEIGHBOURS = "neighbours"
+_JUDGED_BY = {
+    "judgements": "by the judgements",
+    "labels": "with rows of the same label as relevant",
+}
+UNJUDGED = (
+    "No verdict: pairs alone cannot tell which model is better. A column of labels can, or judged queries, or"
+    " your answers in “Judge here, blind”."
+)
+# Share of the rows that the old model finds; above it, no judgements could tell the models apart.
+SAME_ROWS = 0.995
+FINDS_THE_SAME = "No verdict: both models find the same rows, so the new one does not improve search."

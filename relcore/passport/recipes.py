@@ -1,0 +1,133 @@
+"""By which recipe a model at hand makes the vectors of a passport."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from relcore.base.records import read_file
+from relcore.base.rows import unit_rows
+from relcore.runs.work import silent
+
+if TYPE_CHECKING:
+    from relcore.encoders.onnx_texts import OnnxText
+    from relcore.encoders.transformers import PretrainedText
+
+
+# Test whether a collection holds vectors of two models. The test compares the short axes of the two parts
+# that differ most.
+#
+# Topics, languages and duplicates move the long axes of a space. The axes that a model hardly uses are the
+# same for all its texts. So the rows are split by the two Gaussians that fit them best, and the variances
+# of both parts are compared along the axes of one part. Within a model, the log variances rise together
+# (slope 1). If the two parts have different coordinates, they do not (slope 0). The split uses every other
+# dimension, and the comparison uses the remaining ones, because an axis that was used to choose rows is no
+# evidence about them.
+#
+# The rows are shuffled once. Each sample of a part, and the first half of a part, consists of its first
+# rows in this order. So equal parts have equal slopes, however they were found.
+
+# limits of `Slope.high`, as measured in benchmarks/check_rates.md
+MIXED = 0.25
+ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
+UNCHANGED = ("same", "rounded", "rescaled")  # changes that hardly affect search by cosine
+# The recipe of vectors: if their model is available, try the likely prompts, poolings and layers.
+PROMPTS = (
+    "",
+    "query: ",
+    "passage: ",
+    "search_query: ",
+    "search_document: ",
+    "Represent this sentence for searching relevant passages: ",
+)
+POOLINGS = ("mean", "cls")
+NAMED = 0.999  # minimum mean cosine between vectors and those that their recipe gives
+
+
+def encode_texts(
+    encoder: PretrainedText | OnnxText, texts: Sequence[str], *prompts: str
+) -> dict[str, np.ndarray]:
+    """Encode texts by several recipes: with each prompt, which is put before each text, and by each layer of
+    the encoder. Returns vectors (n, d) by the name of the recipe (“prompt, pooling, output”).
+    """
+    from relcore.encoders.dataset import Dataset
+
+    items = list(texts)
+    numbers = list(map(str, range(len(items))))
+    dataset = Dataset(lambda start, stop: items[start:stop], numbers, name="anchors", kind="texts")
+    encode = encoder.prepare(dataset, silent)
+    return {
+        ", ".join(filter(None, [f"the prompt {prompt!r}", f"pooling {encoder.pooling}", output])): rows
+        for prompt in prompts
+        for output, rows in encode([f"{prompt}{text}" for text in items]).items()
+    }
+
+
+def model_at_hand(name: str, last: bool = False) -> PretrainedText | OnnxText:
+    """Load the text encoder that outputs all layers of a model, or only its `last` one. The name is "minilm",
+    the path of a transformers folder, "onnx" for the bundled graph, which has one output, or "onnx:FOLDER".
+    """
+    from relcore.encoders.model_files import model_folder
+    from relcore.encoders.onnx_texts import OnnxText
+    from relcore.encoders.transformers import PretrainedText, minilm_folder
+
+    kind, _, graph = name.partition(":")
+    if kind in ("onnx", "onnx-text"):
+        if graph:
+            return OnnxText(graph)
+        return OnnxText()
+    if name == "minilm":
+        folder = minilm_folder()
+    else:
+        folder = model_folder(name)
+    n_layers = read_file(Path(folder) / "config.json", "a model").get("num_hidden_layers", 0)
+    if n_layers:
+        layers = range(n_layers + 1)
+    else:
+        layers = (-1,)
+    return PretrainedText(str(folder), tuple(layers[-1:] if last else layers))
+
+
+def name_recipe(
+    encoder: PretrainedText | OnnxText,
+    texts: Sequence[str],
+    new: np.ndarray,
+    prompts: Sequence[str] = PROMPTS,
+) -> str:
+    """The recipe (prompt, pooling and layer) with which this model encodes the texts as the vectors `new` (n,
+    e); "" if there is none."""
+    return fitting(recipes_of(encoder, texts, prompts), new)
+
+
+def recipes_of(
+    encoder: PretrainedText | OnnxText, texts: Sequence[str], prompts: Sequence[str] = PROMPTS
+) -> dict[str, np.ndarray]:
+    """The result of `encode_texts` with both poolings."""
+    tried: dict[str, np.ndarray] = {}
+    for pooling in POOLINGS:
+        variant = replace(encoder, pooling=pooling)
+        if hasattr(variant, "layers") and pooling != "mean":
+            # Layer 0 needs the mean, because its class token is the same for every text.
+            variant = replace(variant, layers=tuple(filter(None, variant.layers)))
+        tried |= encode_texts(variant, texts, *prompts)
+    return tried
+
+
+def fitting(tried: Mapping[str, np.ndarray], new: np.ndarray) -> str:
+    """The name of the recipe in `tried` whose vectors (n, d) have the highest mean cosine with `new`; "" if
+    this is below .999.
+    """
+    units = unit_rows(new)
+    near = {
+        told: float(np.vecdot(unit_rows(rows), units).mean())
+        for told, rows in tried.items()
+        if rows.shape[1] == new.shape[1]
+    }
+    best = max(near, key=near.__getitem__, default="")
+    if near.get(best, 0) >= NAMED:
+        return best
+    return ""

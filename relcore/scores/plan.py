@@ -1,0 +1,210 @@
+"""What a pass collects: which products, sums and searches the scores need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from relcore.base.names import SIMILARITIES
+from relcore.base.rows import mean_row
+from relcore.engine.device import NumpyDevice
+from relcore.engine.nearest import (
+    common_direction,
+    many_coincide,
+    order_seed,
+)
+from relcore.represent.similarity import clustered_rows
+from relcore.represent.translation import Procrustes
+from relcore.scores.blocks import BlockRows, CoordinatesByName, Representation, frames_of
+from relcore.scores.cka import (
+    power_near,
+    sampled_rows,
+)
+from relcore.scores.roles import RowRoles, ScoreRequest, Search, to_full_index
+
+# The coordinates of both spaces of a pair, from which the representations are computed.
+
+Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row numbers (m,) → rows (m, d)
+
+
+def _relative(frames: CoordinatesByName, name: str, ridge: float) -> Representation:
+    if name == "relative" and "own" in frames:
+        return Representation("own")
+    factors = stretch = frames["turned"].stretch
+    if name == "whitened":
+        factors = stretch / np.sqrt(stretch**2 + ridge)
+    return Representation("turned", factors=factors.astype(np.float32), basis=frames["turned"].basis)
+
+
+def _procrustes(
+    frames: tuple[CoordinatesByName, CoordinatesByName],
+    mean: np.ndarray,
+    anchors: tuple[np.ndarray, np.ndarray],
+) -> tuple[Representation, Representation]:
+    """The representation "procrustes" of both spaces. The rotation maps the anchors of the source onto those
+    of the target. Both spaces are centred by the mean of the target, as in `represent`.
+    """
+    fitted = Procrustes().fit(*anchors)
+    (source, target) = (side["raw"] for side in frames)
+    centre = source.centre.astype(np.float64)
+    shift = (centre - fitted.source_mean_) @ fitted.matrix_ + fitted.target_mean_ - mean
+    matrix = fitted.matrix_.astype(np.float32)
+    left = target.centre - mean
+    return (
+        Representation("raw", True, matrix=matrix, shift=shift.astype(np.float32)),
+        Representation("raw", True, shift=left.astype(np.float32) if left.any() else None),
+    )
+
+
+# number of sampled rows for a centre, with and without sums
+_CENTRE_ROWS = 4096
+_FEW_CENTRE_ROWS = 1024
+
+
+def needed_rows(request: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]:
+    """The numbers of the rows that must be read to make a plan, by their use: the queries, and a few thousand
+    others."""
+    n = len(roles)
+    n_centre = _CENTRE_ROWS if request.sums else _FEW_CENTRE_ROWS
+    rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
+    for name, places in (("sample", sampled_rows(n)), ("centre", np.arange(0, n, max(1, n // n_centre)))):
+        rows[name] = to_full_index(places, roles.left_out)
+    if SIMILARITIES[request.projection.similarity].load().learns and "relative" in request.forms:
+        rows["clustered"] = clustered_rows(roles.n, len(roles.anchors))
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Searches:
+    """All searches among the rows of one space in one representation, made by a single matrix product with
+    the rows.
+
+    `queries` (q', w) are the unit vectors of all searches, one search after the other, in the coordinates of
+    the space. If all rows have nearly the same direction, their products differ only in the last digits. Then
+    `common` (w,) is subtracted from queries and rows, and rows are ordered by distance. `seed` orders equally
+    near rows at random. If many rows are equal (`tied`), products are rounded so that those of equal rows are
+    equal.
+    """
+
+    each: tuple[Search, ...]
+    queries: np.ndarray
+    seed: int
+    common: np.ndarray | None = None
+    tied: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that a pass needs besides the blocks of rows. It takes a few megabytes for any n.
+
+    Attributes
+    ----------
+    widths : (int, int)
+        The widths of the spaces.
+    frames : two of {name: Coordinates}
+        The coordinates of each space.
+    forms : {name: two of Representation}
+    searches : {name: two of Searches or None}
+        The searches in each space; None if there is no search.
+    samples : two arrays
+        Some rows of each space, from which the chance level of linear CKA is computed.
+    """
+
+    request: ScoreRequest
+    roles: RowRoles
+    widths: tuple[int, int]
+    frames: tuple[CoordinatesByName, CoordinatesByName]
+    forms: dict[str, tuple[Representation, Representation]]
+    searches: dict[str, tuple[Searches | None, Searches | None]]
+    samples: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(
+        cls, request: ScoreRequest, roles: RowRoles, means: tuple[np.ndarray, np.ndarray], take: Take
+    ) -> Plan:
+        needed = needed_rows(request, roles)
+        gathered = {name: (take(0, rows), take(1, rows)) for name, rows in needed.items()}
+        sides = [{name: both[side] for name, both in gathered.items()} for side in (0, 1)]
+        frames = tuple(frames_of(request, roles, means[side], sides[side], side) for side in (0, 1))
+        forms = {}
+        for name in request.forms:
+            if name == "absolute":
+                forms[name] = Representation("raw"), Representation("raw")
+            elif name == "procrustes":
+                mean = mean_row(gathered["centre"][1], means[1])
+                forms[name] = _procrustes(frames, mean, gathered["anchors"])
+            else:
+                forms[name] = tuple(_relative(side, name, request.projection.ridge) for side in frames)
+        widths = tuple(map(len, means))
+        for name, both in forms.items():
+            blocks = (BlockRows(NumpyDevice(), frames[side], side, sides[side]["centre"]) for side in (0, 1))
+            sizes = (power_near(block.squares(form)) for form, block in zip(both, blocks, strict=True))
+            forms[name] = tuple(replace(form, size=size) for form, size in zip(both, sizes, strict=True))
+        plan = cls(request, roles, widths, frames, forms, {}, gathered["sample"])
+        if len(roles.queries):
+            plan.searches.update({name: plan._searches(name, gathered) for name in forms})
+        return plan
+
+    def block(self, side: int, X: np.ndarray) -> BlockRows:
+        return BlockRows(NumpyDevice(), self.frames[side], side, X)
+
+    def directions(self, name: str, side: int, X: np.ndarray) -> np.ndarray:
+        """The rows X of one space in the coordinates of a representation, scaled to length 1."""
+        return self.block(side, X).directions(self.forms[name][side])
+
+    def same_width(self, name: str) -> bool:
+        """Whether the rows of both spaces have the same width in a representation, so that they can be
+        compared."""
+        return name != "absolute" or self.widths[0] == self.widths[1]
+
+    def between(self, name: str) -> np.ndarray | None:
+        """The matrix (w_source, w_target) that maps source coordinates to target coordinates; None if they
+        are the same.
+        """
+        source, target = self.forms[name]
+        if source.basis is None:
+            return None
+        return source.basis.T @ target.basis
+
+    def searched(self, name: str) -> list[Search]:
+        """The searches that the scores of a representation need. For a vote of classes, they find k + 1 rows,
+        because the query is removed later."""
+        k = self.request.k + self.request.extra_neighbours
+        labelled = self.roles.labelled
+        mutual = self.request.convention == "mutual"
+        searches = []
+        if mutual:
+            searches = [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)]
+        if not self.same_width(name):
+            return searches
+        searches = searches or [Search("own", 1, 1, k)]
+        for direction, queries, base in (("forward", 0, 1), ("backward", 1, 0))[: 1 + mutual]:
+            searches.append(Search(direction, queries, base, k + bool(labelled)))
+            if labelled == "some":
+                searches.append(Search(f"{direction} labelled", queries, base, k + 1, labelled=True))
+        return searches
+
+    def _searches(self, name: str, gathered: Mapping) -> tuple[Searches | None, Searches | None]:
+        queries, some = (
+            [self.directions(name, side, gathered[what][side]) for side in (0, 1)]
+            for what in ("queries", "centre")
+        )
+        crossing = self.between(name)
+        sides = []
+        for side in (0, 1):
+            each = tuple(search for search in self.searched(name) if search.base == side)
+            vectors = []
+            for search in each:
+                rows = queries[search.queries]
+                if search.queries != side and crossing is not None:
+                    rows = rows @ (crossing.T if side == 0 else crossing)
+                vectors.append(rows)
+            if each:
+                stacked = np.concatenate(vectors)
+                common = common_direction(some[side])
+                stacked = (stacked if common is None else stacked - common).astype(np.float32)
+                tied = common is None and many_coincide(some[side], len(self.roles), self.request.k)
+            sides.append(Searches(each, stacked, order_seed(some[side]), common, tied) if each else None)
+        return tuple(sides)

@@ -1,0 +1,397 @@
+"""Sums and nearest rows that a pass collects, block by block, and merges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from relcore.base.rows import Rows as RowSource
+from relcore.base.rows import row_blocks
+from relcore.engine.device import Array, Device, NumpyDevice
+from relcore.engine.nearest import (
+    on_grid,
+)
+from relcore.engine.top_rows import top_rows
+from relcore.scores.blocks import BlockRows, Representation, to_device
+from relcore.scores.cka import (
+    CkaSums,
+    RowSums,
+    SpaceSums,
+    cosine_score,
+    decisive_of_longest,
+)
+from relcore.scores.plan import Plan
+from relcore.scores.roles import Search
+from relcore.scores.score import Score
+
+# The sums and nearest rows that a pass collects.
+
+LONGEST = 11  # number of the longest rows of each space, which may decide a score
+
+
+class Sums:
+    """The sums and the nearest rows over all blocks that were added so far.
+
+    Every row of the pair must be added once, in blocks of both spaces with their row numbers. `merge` adds
+    the sums over other rows that were collected with the same plan. `to_arrays` and `from_arrays` move sums
+    (a few MB) to another process. If a thread has several sums, they share the buffers of a device.
+    """
+
+    def __init__(self, plan: Plan, device: Device | None = None) -> None:
+        self.plan = plan
+        self.device = device or NumpyDevice()
+        put = self.device.put
+        request = plan.request
+        self._frames = [
+            {name: to_device(self.device, frame) for name, frame in side.items()} for side in plan.frames
+        ]
+        self._forms = {
+            name: [to_device(self.device, form) for form in both] for name, both in plan.forms.items()
+        }
+        self.n = 0
+        self._sums = {}
+        self.tops = {}
+        self._searched = {}
+        self._crossing = {}
+        for name, both in plan.searches.items():
+            for side, searches in enumerate(both):
+                if searches is not None:
+                    if searches.common is None:
+                        common = None
+                    else:
+                        common = put(searches.common)
+                    self._searched[name, side] = put(searches.queries), common
+                    for search in searches.each:
+                        seed = searches.seed if search.alone else None
+                        n_queries = len(plan.roles.queries)
+                        top = top_rows(self.device, n_queries, search.k + search.alone, seed)
+                        self.tops[f"{name}/{search.name}"] = top
+        for name in plan.forms:
+            if request.sums:
+                self.tops |= {f"{name}/longest/{side}": top_rows(self.device, 1, LONGEST) for side in (0, 1)}
+            if request.cosines and plan.same_width(name):
+                between = plan.between(name)
+                if between is None:
+                    self._crossing[name] = None
+                else:
+                    self._crossing[name] = put(between.astype(np.float32))
+        self._cosines: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in self._crossing}
+
+    def add(
+        self,
+        source: RowSource,
+        target: RowSource,
+        rows: np.ndarray,
+        labelled: np.ndarray | None = None,
+        block: slice = slice(None),
+    ) -> None:
+        """Add a block of rows of both spaces, of any real type, with their numbers `rows` (m,). If only some
+        rows have a label, `labelled` (m,) says which.
+        """
+        scored = np.flatnonzero(~np.isin(rows, self.plan.roles.left_out))
+        kept = None
+        if len(scored) < len(rows):
+            kept = scored
+            rows = rows[scored]
+            if labelled is None:
+                labelled = None
+            else:
+                labelled = labelled[scored]
+        if not len(rows):
+            return
+        self.n += len(rows)
+        with self.device.exact():
+            blocks = [
+                BlockRows(self.device, self._frames[side], side, X, block, kept)
+                for side, X in enumerate((source, target))
+            ]
+            if self.plan.request.sums:
+                for frame in {form.frame: None for forms in self._forms.values() for form in forms}:
+                    centred = [block.centred(frame) for block in blocks]
+                    for side, X in enumerate(centred):
+                        self._sum(f"{frame}/sum/{side}", X.sum(0))
+                        self._sum(f"{frame}/gram/{side}", X.T @ X)
+                    self._sum(f"{frame}/cross", centred[0].T @ centred[1])
+            for name, forms in self._forms.items():
+                self._add_form(name, forms, blocks, rows, labelled)
+
+    def _add_form(
+        self,
+        name: str,
+        forms: Sequence[Representation],
+        blocks: Sequence[BlockRows],
+        rows: np.ndarray,
+        labelled: np.ndarray | None,
+    ) -> None:
+        sums = self.plan.request.sums
+        if sums:
+            for side in (0, 1):
+                self._add_lengths(name, side, blocks[side], forms[side], rows)
+        paired = name in self._crossing or (sums and self.plan.same_width(name))
+        unit = [
+            blocks[side].directions(forms[side]) if paired or (name, side) in self._searched else None
+            for side in (0, 1)
+        ]
+        if paired and sums:
+            for side, X in enumerate(unit):
+                self._sum(f"{name}/unit sum/{side}", X.sum(0))
+                self._sum(f"{name}/unit gram/{side}", X.T @ X)
+        if name in self._crossing:
+            crossing = self._crossing[name]
+            if crossing is None:
+                moved = unit[0]
+            else:
+                moved = self.device.product(unit[0], crossing, "crossed")
+            self._cosines[name].append((rows, self.device.row_products(moved, unit[1])))
+        elif paired:
+            is_moved = forms[0].basis is not None
+            if is_moved:
+                products = unit[0].T @ unit[1]
+            else:
+                products = self.device.row_products(*unit).sum()
+            self._sum(f"{name}/paired", products)
+        for side in (0, 1):
+            if (name, side) in self._searched:
+                self._search(name, side, unit[side], rows, labelled)
+
+    def _add_lengths(
+        self, name: str, side: int, block: BlockRows, form: Representation, rows: np.ndarray
+    ) -> None:
+        """Add powers of the squared lengths of the centred rows, and sums of coordinates weighted by these
+        powers."""
+        lengths = block.squares(form)
+        centred = block.centred(form.frame)
+        self.tops[f"{name}/longest/{side}"].add(lengths[None], rows)
+        double = power = self.device.double(lengths)
+        for exponent in (1, 2, 3):
+            self._sum(f"{name}/power {exponent}/{side}", power.sum())
+            power = power * double
+        # Scale lengths to about 1, because fourth powers of large numbers exceed the range of float32.
+        lengths = lengths * np.float32(1 / form.size)
+        self._sum(f"{name}/weighted/{side}", lengths @ centred)
+        self._sum(f"{name}/weighted twice/{side}", (lengths * lengths) @ centred)
+
+    def _search(
+        self, name: str, side: int, unit: Array, rows: np.ndarray, labelled: np.ndarray | None
+    ) -> None:
+        queries, common = self._searched[name, side]
+        q = len(self.plan.roles.queries)
+        size = self.device.rows_at_once(self.device.search_rows, 8 * len(queries))
+        for part in row_blocks(len(rows), size):
+            if common is None:
+                block = unit[part]
+            else:
+                block = self.device.centred(unit[part], common, "apart")
+            scores = self.device.product(queries, block.T, "scores")
+            if common is not None:
+                scores -= self.device.row_products(block, block) / 2
+            if self.plan.searches[name][side].tied:
+                scores = on_grid(scores)
+            numbers = self.device.put(rows[part])
+            for place, search in enumerate(self.plan.searches[name][side].each):
+                mine = scores[place * q : (place + 1) * q]
+                of_mine = numbers
+                if search.labelled:
+                    chosen = self.device.put(np.flatnonzero(labelled[part]))
+                    mine = mine[:, chosen]
+                    of_mine = numbers[chosen]
+                self.tops[f"{name}/{search.name}"].add(mine, of_mine)
+
+    def _sum(self, name: str, array: Array) -> None:
+        if name in self._sums:
+            self._sums[name] += array
+        else:
+            self._sums[name] = self.device.double(array)
+
+    def merge(self, other: Sums) -> None:
+        self.n += other.n
+        for name, array in other._sums.items():
+            self._sum(name, array)
+        for name, top in other.tops.items():
+            self.tops[name].merge(top)
+        for name, parts in other._cosines.items():
+            self._cosines[name] += parts
+
+    def fetched(self) -> Sums:
+        """Copy the sums from the device to NumPy arrays, and return self."""
+        get = self.device.get
+        self._sums = {name: get(array) for name, array in self._sums.items()}
+        self.tops = {name: top.fetched() for name, top in self.tops.items()}
+        self._cosines = {
+            name: [(rows, np.array(get(values))) for rows, values in parts]
+            for name, parts in self._cosines.items()
+        }
+        self.device, self._searched, self._crossing = NumpyDevice(), {}, dict.fromkeys(self._crossing)
+        return self
+
+    def joined(self, others: Sequence[Sums]) -> Sums:
+        """Add the nearest rows of further queries from other passes over the same rows, and return self."""
+        every = (self, *others)
+        for name, top in self.tops.items():
+            parts = [sums.tops[name] for sums in every if name in sums.tops]
+            top.rows = np.concatenate([part.rows for part in parts])
+            top.values = np.concatenate([part.values for part in parts])
+        queries = np.concatenate([sums.plan.roles.queries for sums in every])
+        self.plan = replace(self.plan, roles=replace(self.plan.roles, queries=queries))
+        return self
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        self.fetched()
+        arrays = {"n": np.array(self.n)}
+        arrays |= {f"sum/{name}": array for name, array in self._sums.items()}
+        arrays |= {f"rows/{name}": top.rows for name, top in self.tops.items()}
+        return arrays | {f"values/{name}": top.values for name, top in self.tops.items()}
+
+    @classmethod
+    def from_arrays(cls, plan: Plan, arrays: Mapping[str, np.ndarray]) -> Sums:
+        """Read the sums from the result of `to_arrays`, which has no cosines of the rows."""
+        sums = cls(plan)
+        sums.n = int(arrays["n"])
+        sums._sums = {name[4:]: np.array(array) for name, array in arrays.items() if name.startswith("sum/")}
+        for name, top in sums.tops.items():
+            top.rows, top.values = np.array(arrays[f"rows/{name}"]), np.array(arrays[f"values/{name}"])
+        return sums
+
+    def slim(self) -> None:
+        """Keep only the nearest rows, about a megabyte, and drop the sums."""
+        self._sums.clear()
+        self.plan = replace(self.plan, searches={}, samples=())
+
+    def narrowed(self, removed: np.ndarray, queries: np.ndarray) -> Sums:
+        """A copy with the nearest rows of these queries only, from which the rows `removed` (at most
+        `extra_neighbours`) are left out."""
+        sums = copy(self)
+        plan = self.plan
+        places = np.searchsorted(plan.roles.queries, queries)
+        extra_neighbours = plan.request.extra_neighbours
+        roles = replace(plan.roles, left_out=np.union1d(plan.roles.left_out, removed), queries=queries)
+        sums.plan = replace(plan, request=replace(plan.request, extra_neighbours=0), roles=roles)
+        lists = {name: top for name, top in self.tops.items() if "/longest/" not in name}
+        sums.tops = {name: top.without(removed, places, extra_neighbours) for name, top in lists.items()}
+        return sums
+
+    def nearest(self, form: str, search: Search) -> np.ndarray | None:
+        """The row numbers (q, k) of the nearest rows of a search, including the query."""
+        rows = self.tops[f"{form}/{search.name}"].rows
+        return rows[:, : rows.shape[1] - self.plan.request.extra_neighbours]
+
+    def cosines(self, form: str) -> np.ndarray:
+        """The cosine of each row with its partner, (n,) float32; NaN for rows that are not scored."""
+        every = np.full(self.plan.roles.n, np.nan, dtype=np.float32)
+        for rows, values in self._cosines[form]:
+            every[rows] = values
+        return every
+
+    def linear_cka(self, form: str) -> CkaSums:
+        """The sums that linear CKA needs in a representation, over rows minus their mean."""
+        n = self.n
+        (source, target) = self.plan.forms[form]
+        offsets = [self._sums[f"{source.frame}/sum/{side}"] / n for side in (0, 1)]
+        cross = self._sums[f"{source.frame}/cross"] - n * np.outer(*offsets)
+        cross = target.mapped(source.mapped(cross.T).T)
+        return CkaSums(n, float(np.vdot(cross, cross)), self._space_sums(form, 0), self._space_sums(form, 1))
+
+    def mean_cosine(self, form: str) -> Score:
+        between = self.plan.between(form)
+        if form in self._crossing:
+            paired = float(np.nansum(self.cosines(form), dtype=np.float64))
+        else:
+            paired = self._sums[f"{form}/paired"]
+            paired = float(paired if between is None else np.vdot(paired, between))
+        sums, grams = (
+            [self._sums[f"{form}/unit {what}/{side}"] for side in (0, 1)] for what in ("sum", "gram")
+        )
+        return cosine_score(self.n, float(paired), sums, grams, between)
+
+    def decisive_rows(self, form: str) -> np.ndarray:
+        """The row numbers that `scores.cka.decisive_rows` selects."""
+        rows = []
+        n = self.n
+        for side in (0, 1):
+            top = self.tops[f"{form}/longest/{side}"]
+            fourth = float(self._sums[f"{form}/power 2/{side}"])
+            rows.append(decisive_of_longest(n, top.rows[0], top.values[0].astype(np.float64), fourth))
+        rows = np.unique(np.concatenate(rows))
+        return rows if n - len(rows) >= 4 else rows[:0]
+
+    def _space_sums(self, name: str, side: int) -> SpaceSums:
+        """The sums over rows minus their mean, computed from those over rows x minus a centre close to the
+        mean.
+
+        Let e = mean − centre, l = ‖x‖² and c = ‖e‖² − 2 e·x, so that ‖x − e‖² = l + c. Then every sum except
+        Σ l c² is exact. For this sum, l and c are assumed to be uncorrelated, which causes an error of second
+        order in e.
+        """
+        n = self.n
+        plan = self.plan
+        form = self.plan.forms[name][side]
+        total, gram = (self._sums[f"{form.frame}/{what}/{side}"] for what in ("sum", "gram"))
+        weighted, twice = (
+            form.size**power * form.mapped(self._sums[f"{name}/{what}/{side}"])
+            for power, what in ((1, "weighted"), (2, "weighted twice"))
+        )
+        first, second, third = (float(self._sums[f"{name}/power {power}/{side}"]) for power in (1, 2, 3))
+        e = form.mapped(total / n)
+        gram = form.mapped(form.mapped(gram.T).T)
+        ee = e @ e
+        change = -n * ee  # the sum of c = ‖e‖² − 2 e·x over the rows
+        squared = 4 * e @ gram @ e - 3 * n * ee**2  # the sum of c² over the rows
+        powers = (
+            first + change,
+            second + 2 * (ee * first - 2 * e @ weighted) + squared,
+            third + 3 * (ee * second - 2 * e @ twice) + 3 * first / n * squared,
+        )
+        weighted = weighted - e * first + (n * ee * e - 2 * gram @ e) - e * change
+        gram = gram - n * np.outer(e, e)
+        differ = powers[0] > 0  # if all rows are equal, rounding can make this sum of squares negative
+        square = differ * float(np.vdot(gram, gram))
+        spread = float(np.sqrt(max(powers[0], 0) / n))
+        if form.of_centred:  # this representation subtracts the centre from the coordinates
+            if form.shift is None:
+                origin = np.zeros(1)
+            else:
+                origin = form.shift.astype(np.float64)
+        else:
+            origin = form.mapped(plan.frames[side][form.frame].centre.astype(np.float64))
+        sums = None
+        if square > 0 and n > 1:
+            centred = plan.block(side, plan.samples[side]).centred(form.frame)
+            rows = form.mapped(centred.astype(np.float64)) - e
+            sums = RowSums.from_sums(n, powers, rows, np.vecdot(rows, rows), gram, weighted)
+        return SpaceSums(square, sums, spread, float(np.linalg.norm(origin + e)))
+
+
+class SeveralSums:
+    """The `Sums` of several plans, to which the same blocks are added."""
+
+    def __init__(self, plans: Sequence[Plan], device: Device | None = None) -> None:
+        device = device or NumpyDevice()
+        self.each = [Sums(plan, device) for plan in plans]
+
+    def add(self, *block: Any) -> None:
+        for sums in self.each:
+            sums.add(*block)
+
+    def merge(self, other: SeveralSums) -> SeveralSums:
+        for sums, more in zip(self.each, other.each, strict=True):
+            sums.merge(more)
+        return self
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        numbered = enumerate(sums.to_arrays() for sums in self.each)
+        return {f"{number}/{name}": array for number, arrays in numbered for name, array in arrays.items()}
+
+    @classmethod
+    def from_arrays(cls, plans: Sequence[Plan], arrays: Mapping[str, np.ndarray]) -> SeveralSums:
+        several = cls(())
+        for number, plan in enumerate(plans):
+            start = f"{number}/"
+            own = {
+                name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
+            }
+            several.each.append(Sums.from_arrays(plan, own))
+        return several

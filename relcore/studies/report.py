@@ -1,0 +1,91 @@
+"""The chart and the report of a study."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.numbers import band, counted, short
+from relcore.base.report import Report, Table
+from relcore.catalog.task import Recipe
+from relcore.figures.charts import Lines
+from relcore.figures.export import Exportable, chart_exportable
+from relcore.runs.jobs import JobQueue
+from relcore.runs.store import Store
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import StudySpec, study_of
+
+
+@dataclass(frozen=True)
+class StudyChart(Recipe, figure="study"):
+    """The recipe of a chart of a study, by default its first one, with the study's conclusion. In LaTeX, the
+    findings are printed instead.
+
+    The result is the table of the runs. Without it, all runs are computed.
+    """
+
+    study: dict[str, Any]  # as returned by `StudySpec.to_json`
+    chart: str = ""
+
+    def draw(self, result: pd.DataFrame | None = None) -> Exportable:
+        """Draw the chart. Raises a SpaceError if the chart is unknown, a run fails, or the table is empty."""
+        spec = StudySpec.from_json(self.study)
+        study = study_of(spec.kind)
+        settings = spec.settings
+        if (table := result) is None:
+            with closing(JobQueue()) as queue:
+                table = StudyRuns(study, spec).finish(queue)
+        charts = {}
+        if len(table):
+            charts = study.charts(settings, table)
+        if not charts:
+            raise SpaceError(f"{study.title}: expected a run that has finished training, got none")
+        chart = self.chart or next(iter(charts))
+        need_one_of("chart", chart, charts)
+        figure = charts[chart]
+        conclusion = study.conclusion(settings, table)
+        if conclusion and isinstance(figure, Lines):
+            figure = replace(figure, note=f"{conclusion}\n{figure.note}".rstrip())
+        name = f"relscope-{study.kind}-{chart.replace(' ', '-')}"
+        recipe = replace(self, chart=chart).to_json()
+        return chart_exportable(figure, recipe, name, lambda: study.findings(settings, table))
+
+
+def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str = "") -> Report:
+    """The report of a study. It has the conclusion and the findings. If runs are missing, it tells on how
+    many runs they rest."""
+    study = runs.study
+    spec = runs.spec
+    findings = table
+    if len(table):
+        findings = study.findings(spec.settings, table)
+    conclusion = ""
+    if len(table):
+        conclusion = study.conclusion(spec.settings, table)
+    notes = []
+    bundled = None
+    if groups := [group for key in runs.keys if (group := store.bundled_group(key))]:
+        bundled = {"runs": len(groups), "date": groups[0].date, "commit": groups[0].commit}
+        bundled["made"] = groups[0].in_words
+        notes.append(f"{len(groups):,} of these runs came with Relscope. {groups[0].in_words}")
+    shown = [["finding", "value", "95 %", "n", "interval"]]
+    for row in findings.itertuples() if len(findings) else ():
+        if row.low != row.low:
+            interval = ""
+        else:
+            interval = band(row.low, row.high)
+        shown.append([row.what, short(row.value), interval, f"{row.n:,}", row.interval])
+    sentence = conclusion or "No finding yet."
+    if len(table) < len(runs):
+        sentence += f" So far: {len(table):,} of {counted(len(runs), 'run')}."
+    return Report(
+        sentence,
+        [Table("rows", table), Table("findings", findings, shown if len(findings) else ())],
+        {"study": spec.to_json(), "came_with_relscope": bundled, "conclusion": conclusion},
+        notes,
+        {"study": lambda: StudyChart(study=spec.to_json(), chart=chart).draw(table)},
+    )
