@@ -68,7 +68,9 @@ class _Parser(argparse.ArgumentParser):
             prog = self.called.prog
         elif wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)$", message):
             near = did_you_mean(wrong[1], re.findall(r"[\w.-]+", wrong[2]))
-        raise SpaceError(f"{message}{near or ';' * (not message.endswith('?'))} see {prog} --help")
+        if not near and not message.endswith("?"):
+            near = ";"
+        raise SpaceError(f"{message}{near} see {prog} --help")
 
 
 class _PrintCompletion(argparse.Action):

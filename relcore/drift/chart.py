@@ -70,10 +70,16 @@ def churn_chart(drift: Drift) -> Lines:
     )
     shares = ", ".join(f"{step} {short(share)}" for step, share in shares_in_words(drift).items())
     hidden = sum(bool(group) for group in new) - len(classes)
+    of_change = ""
+    if shares:
+        of_change = f"Of the change: {shares}"
+    hidden_classes = ""
+    if hidden:
+        hidden_classes = f"{hidden:,} classes with less churn are in the table only"
     notes = (
         f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k = {drift.k}",
-        f"Of the change: {shares}" * bool(shares),
-        f"{hidden:,} classes with less churn are in the table only" * bool(hidden),
+        of_change,
+        hidden_classes,
     )
     return Lines(
         tuple(lines),

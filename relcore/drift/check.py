@@ -357,7 +357,9 @@ class DriftCheck(Task[Drift], kind="drift", version=4, title="Drift between two 
         state = self.random_state
         if len(pair) < FEWEST_ROWS:
             first, second = (space.name for space in spaces)
-            zero = f", and {pair.n_zero:,} zero vectors" * bool(pair.n_zero)
+            zero = ""
+            if pair.n_zero:
+                zero = f", and {pair.n_zero:,} zero vectors"
             raise SpaceError(
                 f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in"
                 f" {first!r} and {second!r}{zero}; compare more"
@@ -524,7 +526,7 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
             (
                 one.n_before,
                 f"Broken in the old version already: {one.n_before:,} {QUANTITIES[one.quantity].title}"
-                f" ({quote(one.before[:5])}{', …' * (one.n_before > 5)}).",
+                f" ({quote(one.before[:5])}{', …' if one.n_before > 5 else ''}).",
             )
             for one in drift.broken
         ),
@@ -611,7 +613,9 @@ def report(
         named = TABLES[measure.situation].title, measure.quantity, measure.group or "all rows"
         rows.append([*named, *numbers, "alarm" if check.alarm else ""])
     more = len(checks) - len(listed)
-    hidden = f" {more:,} more checks of classes are in the JSON report." * bool(more)
+    hidden = ""
+    if more:
+        hidden = f" {more:,} more checks of classes are in the JSON report."
     tables = [Table("checks", verdict.table(), rows, caption=f"{circumstances(drift)}{hidden}")]
     if any(shares.values()):
         shown = [["of the squared change", "share", ""]]

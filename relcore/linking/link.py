@@ -248,8 +248,13 @@ class Outcome(Reported):
                 f" Of the guesses for {self.n_hidden:,} hidden pairs, {100 * self.share:.1f} % are right."
             )
             return f"{told}: no link is sure enough to be kept.{guesses * bool(self.known and self.n_hidden)}"
-        beside = f" beside the {counted(result.n_seeds, 'known pair')}" * bool(result.n_seeds)
-        links = f"{counted(n, 'link')}{f' of {n_all:,}' * (n < n_all)}{beside}"
+        beside = ""
+        if result.n_seeds:
+            beside = f" beside the {counted(result.n_seeds, 'known pair')}"
+        of_all = ""
+        if n < n_all:
+            of_all = f" of {n_all:,}"
+        links = f"{counted(n, 'link')}{of_all}{beside}"
         share = f"{min(100 * result.precision[len(result.kept) - 1], 99.9):.1f} %"
         if self.known:
             right = sum(own == other for own, other in result.kept) - result.n_seeds
@@ -520,8 +525,10 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
 def rows_it_takes(*spaces: LatentSpace) -> str:
     """A text that tells how many rows linking without pairs needs, and how many these spaces have."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
-    few = min(map(len, spaces)) < ENOUGH
-    return (
+    told = (
         f"Linking without pairs needs about {ENOUGH:,} rows of each space and models of the same kind; these"
-        f" spaces have {rows} rows.{' Even a few known pairs are a safer start.' * few}"
+        f" spaces have {rows} rows."
     )
+    if min(map(len, spaces)) < ENOUGH:
+        told += " Even a few known pairs are a safer start."
+    return told

@@ -131,7 +131,10 @@ def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
         model = "old"
         expected = adapter.n_features_old_
     if width != expected:
+        or_corpus = ""
+        if is_query:
+            or_corpus = ", or use --corpus for those of the old model"
         raise SpaceError(
             f"{name}: expected rows of the {model} model, of width {expected}, got {width}; name its vectors"
-            + ", or use --corpus for those of the old model" * is_query
+            + or_corpus
         )

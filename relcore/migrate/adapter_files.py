@@ -67,8 +67,11 @@ class Card(Reported):
 
     def report(self) -> Report:
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
+        with_settings = ""
+        if settings:
+            with_settings = f" ({settings})"
         lines = [
-            f"{self.adapter}{f' ({settings})' * bool(settings)}: {self.new_model or 'new model'},"
+            f"{self.adapter}{with_settings}: {self.new_model or 'new model'},"
             f" {self.new_width:,} numbers per row → {self.old_model or 'old model'}, {self.old_width:,};"
             f" searched at width {self.width:,}",
             f"fitted on {self.n_pairs:,} pairs (new {self.new_digest[:8]}, old {self.old_digest[:8]})",

@@ -318,7 +318,9 @@ class MigrationResult(Reported):
     @property
     def explained(self) -> dict[str, str]:
         """For each shown option, its name and a sentence on what it does."""
-        weight = f" (the bridge's count {short(self.weight, 2).removesuffix('.00')} ×)" * (self.weight != 1)
+        weight = ""
+        if self.weight != 1:
+            weight = f" (the bridge's count {short(self.weight, 2).removesuffix('.00')} ×)"
         told = {
             "keep": "search as now",
             "bridge": "an adapter maps new queries to the old vectors",

@@ -110,7 +110,9 @@ def verdict_of(
     quality = f"Search quality (nDCG@{k}, at most 1)"
     rivals = [_TOLD[name] for name in close]
     if option != "keep":
-        answer = MOVES[option] + ", do not re-embed" * harms
+        answer = MOVES[option]
+        if harms:
+            answer += ", do not re-embed"
         lines = [f"{quality} rises from {means['keep']} to {means[option]} ({changes[option]})"]
     else:
         answer = f"{MOVES['keep']}, nothing is better by {short(WORTH_A_CHANGE, 2)} or more"

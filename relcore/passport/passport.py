@@ -344,9 +344,12 @@ class Change(Reported):
             what = "come from another model or recipe"
         ends = (0.025, 0.975)
         low, high = beta.ppf(ends, n + 0.5, self.n - n + 0.5)  # Jeffreys interval
+        more = ""
+        if n > 5:
+            more = ", …"
         return (
             f"{100 * n / self.n:.0f} % of the anchors {what} ({n:,} of {self.n:,};"
-            f" 95 %: {100 * low:.0f} … {100 * high:.0f} %): {quote(self.others[:5])}{', …' * (n > 5)}."
+            f" 95 %: {100 * low:.0f} … {100 * high:.0f} %): {quote(self.others[:5])}{more}."
         )
 
     @property
@@ -398,10 +401,12 @@ class Change(Reported):
 
     @property
     def caution(self) -> str:
-        lacks = f"{counted(self.missing, 'anchor')} of the passport were not found; " * bool(self.missing)
-        few = f"with fewer than {ENOUGH} anchors a much changed recipe may look like another model; " * (
-            self.n < ENOUGH
-        )
+        lacks = ""
+        if self.missing:
+            lacks = f"{counted(self.missing, 'anchor')} of the passport were not found; "
+        few = ""
+        if self.n < ENOUGH:
+            few = f"with fewer than {ENOUGH} anchors a much changed recipe may look like another model; "
         if lacks or few:
             return f"Compared on {counted(self.n, 'anchor')}: {lacks}{few}"[:-2] + "."
         return ""
