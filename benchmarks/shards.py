@@ -3,7 +3,8 @@ made, not stored.
 
 It prints seconds, rows a second and worker, the peak of memory of each worker, and the ratio to the matrix
 products. With ``--table`` it measures a grid of rows × workers and writes benchmarks/shards.md, with a fit
-and what follows for 10⁹ rows.
+and what follows for 10⁹ rows. With ``--threads`` it compares without a cluster, in one thread and in two, and
+on two workers, and writes the last section of benchmarks/shards.md.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.steps import processor
+from relcore.base.numbers import counted
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue
@@ -79,9 +81,20 @@ def main() -> int:
     parser.add_argument(
         "--most", type=int, default=GRID[-1], metavar="ROWS", help="with --table: the most rows"
     )
+    parser.add_argument(
+        "--threads", action="store_true", help="measure threads of this process, and write their section"
+    )
     options = parser.parse_args()
     os.environ.update(dict.fromkeys(THREADS, "1"))  # a worker is one core, also where it is the only one
     threadpool_limits(1)  # the products of this process, too
+    if options.threads:
+        section = threads_section(
+            options.rows, options.width, options.shards or shards_of(options.rows), options.anchors
+        )
+        text = RESULTS.read_text(encoding="utf-8").partition(_THREADS_TITLE)[0].rstrip()
+        RESULTS.write_text(f"{text}\n\n{section}\n", encoding="utf-8")
+        print(section)
+        return 0
     if not options.table:
         shards = options.shards or shards_of(options.rows)
         print(
@@ -96,7 +109,11 @@ def main() -> int:
     for rows, workers in grid:
         found.append(measure(rows, options.width, shards_of(rows), workers, options.anchors))
         print(told(found[-1], options.anchors), flush=True)
-    RESULTS.write_text(document(found, options.width, options.anchors), encoding="utf-8")
+    _, title, threads = RESULTS.read_text(encoding="utf-8").partition(_THREADS_TITLE)
+    text = document(found, options.width, options.anchors)
+    if title:
+        text += f"\n{title}{threads}"
+    RESULTS.write_text(text, encoding="utf-8")
     print(RESULTS.read_text(encoding="utf-8"))
     return 0
 
@@ -131,6 +148,55 @@ def measure(rows: int, width: int, shards: int, workers: int, n_anchors: int) ->
         tuple(sorted(run.peaks.values())),
         f"relative Jaccard {jaccard:.4f}, linear CKA {cka:.4f}",
     )
+
+
+_THREADS_TITLE = "## Without a cluster"
+_ROUNDS = 3
+
+
+def threads_section(rows: int, width: int, shards: int, n_anchors: int) -> str:
+    """The section on threads: the least seconds of three alternating rounds, and whether the sums are the
+    same to the last digit."""
+    seconds: dict[str, list[float]] = {}
+    sums = []
+    peaks = {}
+    spaces = [made(rows=rows, width=width, shards=shards, side=side) for side in (0, 1)]
+    for _ in range(_ROUNDS):
+        for threads in (1, 2):
+            with tempfile.TemporaryDirectory() as folder:
+                run = Runner(Store(folder), threads=threads)
+                started = time.monotonic()
+                compare_shards(*spaces, n_anchors, run)
+                way = counted(threads, "thread")
+                seconds.setdefault(way, []).append(time.monotonic() - started)
+            sums.append(dict(run.done)["compare"].arrays)
+            peaks.setdefault(way, max(run.peaks.values()))
+        found = measure(rows, width, shards, 2, n_anchors)
+        seconds.setdefault("2 workers", []).append(found.seconds)
+        peaks.setdefault("2 workers", max(found.peaks))
+    same = all(np.array_equal(each[name], sums[0][name]) for each in sums for name in sums[0])
+    lines = [
+        _THREADS_TITLE,
+        "",
+        (
+            f"`python -m benchmarks.shards --threads --rows {rows}`, {date.today()}, {processor()},"
+            f" {os.cpu_count()} cores: {rows:,} rows of width {width} in {shards} shards, {n_anchors} anchors."
+            f" Seconds by the clock, the least of {_ROUNDS} alternating rounds (in brackets the most)."
+            " A thread computes a shard, with matrix products in one thread. Peaks are of the process, or of"
+            " each worker; those of threads include making and scoring, and the first round only."
+        ),
+        "",
+        "| computed in | seconds | peak, MB |",
+        "|---|---:|---:|",
+    ]
+    lines += [
+        f"| {way} | {min(each):.1f} ({max(each):.1f}) | {peaks[way]:,.0f} |" for way, each in seconds.items()
+    ]
+    differ = ""
+    if not same:
+        differ = "not "
+    lines += ["", f"The sums of all rounds are {differ}the same to the last digit."]
+    return "\n".join(lines)
 
 
 def seconds_of_making(spaces: list[ShardedSpace]) -> float:

@@ -62,7 +62,7 @@ AT_ONCE_SECONDS = 2.0  # a shorter job runs in this process, because another pro
 def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[JobQueue]:
     """Open a job queue on the cluster of --scheduler or, without that option, on this machine with at most
     one process per job. Without a cluster, a single job runs in this process, and so do all jobs if Dask (the
-    extra ``cluster``) is not installed.
+    extra ``cluster``) is not installed. Shards are then computed in threads.
     """
     from relcore.runs.jobs import JobQueue, QueueInPlace
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from relcore.base.environment import GPU, chosen
 from relcore.base.errors import RelscopeError, extra
@@ -187,6 +187,8 @@ class JobQueue:
     store : Store, optional
         The store for the results. Messages between processes contain counts, never arrays.
     """
+
+    in_place: ClassVar[bool] = False  # whether jobs run in this process
 
     def __init__(
         self, address: str | None = None, n_workers: int | None = None, store: Store | None = None
@@ -418,6 +420,8 @@ class JobQueue:
 class QueueInPlace(JobQueue):
     """A job queue without other processes: `submit` runs the job and then returns. `send` is called with the
     events that the job reports."""
+
+    in_place: ClassVar[bool] = True
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         super().__init__(n_workers=1)

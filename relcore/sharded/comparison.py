@@ -58,6 +58,7 @@ class Plans:
 class BlockWork(ShardWork):
     kind: ClassVar[str] = "compare"
     version: ClassVar[int] = 4
+    on_device: ClassVar[bool] = True
 
     plans: str
 

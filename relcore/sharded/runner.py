@@ -1,5 +1,5 @@
-"""Passes over shards: partial results by shard, in this process, or on a cluster, and
-their total."""
+"""Passes over shards: partial results by shard, in threads of this process or on a cluster,
+and their total."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import resource
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from relcore.base import records
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, extra
 from relcore.base.rows import row_blocks
+from relcore.engine.device import device_of
 from relcore.runs.entries import Entry, digest_of
 from relcore.runs.store import Store, in_use
 from relcore.runs.work import Context, Progress, silent
@@ -25,6 +27,7 @@ from relcore.sharded.space import (
     ShardBlock,
     aligned_blocks,
 )
+from relcore.sharded.threads import run_in_threads
 
 if TYPE_CHECKING:
     from relcore.runs.jobs import JobQueue
@@ -53,11 +56,14 @@ class ShardWork(ABC):
     writes : bool
         Whether the computation writes files. If so, the result of each shard is stored, so that after the
         loss of a file only its shard is computed again.
+    on_device : bool
+        Whether it computes on the device that the user chose. If so, the device limits the threads of a pass.
     """
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
     writes: ClassVar[bool] = False
+    on_device: ClassVar[bool] = False
 
     @abstractmethod
     def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
@@ -79,8 +85,8 @@ class ShardWork(ABC):
 
 
 class ShardRun(NamedTuple):
-    """A record of one computed shard: its process, name and number of rows, the CPU time and the elapsed time
-    in seconds, and the peak memory in MB."""
+    """A record of one computed shard: its process, name and number of rows, the CPU time of its thread,
+    the elapsed time in seconds, and the peak memory of the process in MB."""
 
     worker: str
     shard: str
@@ -105,24 +111,28 @@ class PassResult(NamedTuple):
 def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
     if context.store.has(context.key, own=True):  # a worker stored the result, but died before it said so
         return
-    cpu = time.process_time()
+    cpu = time.thread_time()
     clock = time.monotonic()
     arrays, facts = work.of_shard(shards, context.store, context.report)
     # In megabytes; ru_maxrss is in kilobytes on Linux.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     worker = f"{socket.gethostname()}:{os.getpid()}"
-    ran = [worker, shards[0].name, shards[0].n, time.process_time() - cpu, time.monotonic() - clock, peak]
+    ran = [worker, shards[0].name, shards[0].n, time.thread_time() - cpu, time.monotonic() - clock, peak]
     context.put(arrays, {"facts": facts, "ran": [ran]})
 
 
 @dataclass
 class Runner:
-    """Runs passes over shards and records their time and memory. If there is a queue, its workers run them,
-    otherwise this process."""
+    """Runs passes over shards and records their time and memory. If there is a queue with other processes,
+    these run them, otherwise `threads` of this process, by default as many as matrix products use.
+
+    The results are the same to the last digit for any number of threads or workers.
+    """
 
     store: Store
     queue: JobQueue | None = None
     report: Progress = silent
+    threads: int | None = None
     done: list[tuple[str, PassResult]] = field(default_factory=list)
 
     def run(self, work: ShardWork, parts: Sequence[Shards], title: str) -> PassResult:
@@ -131,10 +141,8 @@ class Runner:
         with in_use():
             total = _Total(work, list(parts), self.store)
             missing = total.missing()
-            if self.queue is None:
-                for number, part in enumerate(missing):
-                    self._tell(total, len(missing) - number, title, part[0].name)
-                    shard_job(Context(work.key([part]), self.store), work=work, shards=part)
+            if self.queue is None or self.queue.in_place:
+                self._in_threads(work, missing, title, total)
             else:
                 self._on_workers(work, missing, title, total)
             total.add(())
@@ -149,6 +157,22 @@ class Runner:
     def _tell(self, total: _Total, left: float, title: str, text: str) -> None:
         n = len(total.parts)
         self.report(n - left, n, f"{title}: {text}" if text else title)
+
+    def _in_threads(self, work: ShardWork, missing: list[Shards], title: str, total: _Total) -> None:
+        jobs = [(work.key([part]), partial(shard_job, work=work, shards=part)) for part in missing]
+        n = len(total.parts)
+
+        def told(waiting: Collection[str], left: float) -> None:
+            total.add(waiting)
+            self._tell(total, left, title, f"{n - len(waiting):,} of {n:,} shards")
+
+        most = None
+        if work.on_device:
+            most = device_of().threads
+        if jobs:
+            self.store.require_writable()  # fail before a shard is computed
+        with extra():
+            run_in_threads(jobs, self.store, told, self.threads, most)
 
     def _on_workers(self, work: ShardWork, missing: list[Shards], title: str, total: _Total) -> None:
         jobs = {}

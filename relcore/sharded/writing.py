@@ -83,6 +83,7 @@ class WriteRows(ShardWork):
     kind: ClassVar[str] = "write rows"
     version: ClassVar[int] = 3
     writes: ClassVar[bool] = True
+    on_device: ClassVar[bool] = True
 
     map: str
     of: str

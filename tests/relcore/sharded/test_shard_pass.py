@@ -1,7 +1,10 @@
 import os
 import signal
+import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import ClassVar
 
 import numpy as np
@@ -11,9 +14,11 @@ from benchmarks.shards import made
 from relcore.base.errors import SpaceError
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
+from relcore.sharded.comparison import compare_shards
 from relcore.sharded.runner import FAN, Runner, ShardWork
 from relcore.sharded.space import ShardedSpace, shard_pairs
 from relcore.sharded.survey import Survey
+from relcore.sharded.threads import run_in_threads
 from relcore.sharded.writing import project_shards
 from tests.relcore.sharded.folders import X, whole, write_npy, write_parquet
 
@@ -77,20 +82,82 @@ def test_a_killed_worker_costs_one_shard(queue, tmp_path):
     assert all(one.peak_mb > 0 for one in found.ran)
 
 
-def test_run_that_failed_resumes_with_shards_that_are_missing(tmp_path):
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_run_that_failed_resumes_with_shards_that_are_missing(tmp_path, threads):
     space = space_of(6)
+    names = [shard.name for shard in space.shards]
     log = str(tmp_path / "log")
-    work = Sums(log, fails_in=space.shards[4].name)
+    work = Sums(log, fails_in=names[4])
     store = Store(tmp_path / "store")
-    with pytest.raises(SpaceError, match=f"^{space.shards[4].name}: broken$"):
-        Runner(store).run(work, space.alone, "")
-    assert len(computed(log)) == 5
-    found = Runner(store).run(work, space.alone, "")
-    assert found.computed == 2
-    assert len(computed(log)) == 7
-    again = Runner(store).run(work, space.alone, "")
+    with pytest.raises(SpaceError, match=f"^{names[4]}: broken$"):
+        Runner(store, threads=threads).run(work, space.alone, "")
+    began = computed(log)
+    assert set(names[:5]) <= set(began)
+    found = Runner(store, threads=threads).run(work, space.alone, "")
+    assert found.computed == 7 - len(began)
+    assert computed(log) == sorted([*names, names[4]])
+    again = Runner(store, threads=threads).run(work, space.alone, "")
     assert (again.computed, len(computed(log))) == (0, 7)
     np.testing.assert_array_equal(again.arrays["sum"], found.arrays["sum"])
+
+
+def test_error_is_that_of_the_first_shard_that_fails(tmp_path):
+    """The second shard fails while the first, which fails later, still runs."""
+    space = space_of(3)
+    second_failed = Event()
+
+    def failing(context, number):
+        if number == 0:
+            assert second_failed.wait(60)
+            raise SpaceError("first")
+        second_failed.set()
+        raise SpaceError("second")
+
+    jobs = [(f"{number:016x}", partial(failing, number=number)) for number in range(len(space.shards))]
+    with pytest.raises(SpaceError, match="first"):
+        run_in_threads(jobs, Store(tmp_path / "store"), lambda waiting, left: None, threads=2)
+
+
+def test_stop_ends_running_shards_at_their_next_report(tmp_path):
+    """The caller is interrupted while it is told of the progress, as by Ctrl-C. The job would run forever."""
+    ended = []
+    running = Event()
+
+    def endless(context):
+        try:
+            while True:
+                running.set()
+                context.report(1, 2)
+                time.sleep(0.001)
+        finally:
+            ended.append(context.key)
+
+    def interrupted(waiting, left):
+        if running.is_set():
+            raise KeyboardInterrupt
+
+    jobs = [(f"{number:016x}", endless) for number in range(3)]
+    with pytest.raises(KeyboardInterrupt):
+        run_in_threads(jobs, Store(tmp_path / "store"), interrupted, threads=1)
+    assert ended == [jobs[0][0]]
+
+
+def test_scores_have_the_same_digits_for_any_number_of_threads(tmp_path):
+    spaces = [made(rows=3000, width=8, shards=7, side=side) for side in (0, 1)]
+    found = []
+    for threads in (1, 2, 4):
+        runner = Runner(Store(tmp_path / f"{threads} threads"), threads=threads)
+        scores = compare_shards(*spaces, 20, runner, n_queries=40).scores
+        found.append(
+            {(form, name): repr(score) for form, each in scores.items() for name, score in each.items()}
+        )
+        sums = dict(runner.done)["compare"].arrays
+        if threads == 1:
+            first = sums
+        for name, array in first.items():
+            np.testing.assert_array_equal(sums[name], array, err_msg=name)
+    assert found[1] == found[0]
+    assert found[2] == found[0]
 
 
 @pytest.mark.parametrize("n_shards", [1, 2 * FAN + 5])
