@@ -84,11 +84,8 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.spaces.space import LatentSpace as LatentSpace
     from relcore.spaces.matching import match as match
     from relcore.spaces.split import Split as Split
-    from relcore.stitch.stitching import (
-        StitchMatrix as StitchMatrix,
-        StitchSpec as StitchSpec,
-        stitch_matrix as stitch_matrix,
-    )
+    from relcore.stitch.charts import StitchMatrix as StitchMatrix
+    from relcore.stitch.stitching import StitchSpec as StitchSpec, stitch_matrix as stitch_matrix
     from relcore.universe.universe import Universe as Universe, UniverseSpec as UniverseSpec
     from relcore.universe.charts import UniverseChart as UniverseChart
 
@@ -118,7 +115,7 @@ _MODULES = {
     "SpaceError": "base.errors",
     "SpaceSpec": "catalog.catalog",
     "Split": "spaces.split",
-    "StitchMatrix": "stitch.stitching",
+    "StitchMatrix": "stitch.charts",
     "StitchSpec": "stitch.stitching",
     "Thresholds": "drift.thresholds",
     "Universe": "universe.universe",

@@ -24,7 +24,9 @@ from relcore.catalog.naming import example_spaces
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.drawings import look_of, made_like
 from relcore.encoders.pictures import png_thumbnail
-from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
+from relcore.stitch.classifiers import Stitching
+from relcore.stitch.shared_rows import share_rows
+from relcore.stitch.stitching import StitchSpec
 from relcore.stitch.try_it import Answers, answers_of, rows_of
 
 if TYPE_CHECKING:

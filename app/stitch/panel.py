@@ -33,20 +33,16 @@ from relcore.represent.translation import MethodSettings
 from relcore.runs.entries import digest_of
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
+from relcore.stitch.charts import SHOWN, StitchConfusion, StitchMatrix, gaps, stitch_matrices
+from relcore.stitch.classifiers import split_rows
+from relcore.stitch.shared_rows import SharedRows
 from relcore.stitch.stitching import (
-    SHOWN,
     STITCH_METRICS,
-    SharedRows,
-    StitchConfusion,
-    StitchMatrix,
     StitchResult,
     StitchSpec,
     best_method,
     by_score,
-    gaps,
     headline,
-    split_rows,
-    stitch_matrices,
     summary_table,
 )
 from relcore.stitch.try_it import why_not

@@ -33,7 +33,9 @@ from relcore.figures.matrices import Matrices, name_of
 from relcore.figures.style import Theme, text_on
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.stitching import SharedRows, Stitching, StitchSpec, share_rows
+from relcore.stitch.classifiers import Stitching
+from relcore.stitch.shared_rows import SharedRows, share_rows
+from relcore.stitch.stitching import StitchSpec
 from relcore.stitch.try_it import (
     Answers,
     ItemEncoder,

@@ -37,7 +37,8 @@ from relcore.runs.store import Store
 from relcore.runs.work import Context
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.stitching import StitchSpec, share_rows
+from relcore.stitch.shared_rows import share_rows
+from relcore.stitch.stitching import StitchSpec
 from relcore.studies.data import dataset_of, encoders_of
 from relcore.studies.paper_runs import commit_of
 from relcore.studies.runs import StudyRuns, finished_run

@@ -21,7 +21,8 @@ from relcore.commands.command import command, values_of
 from relcore.commands.options import SHARDS_HELP, Anchors, ByLinks, ByRow, Results, Sample
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import TEST_FRACTION
-from relcore.stitch.stitching import SharedRows, StitchSpec, share_rows
+from relcore.stitch.shared_rows import SharedRows, share_rows
+from relcore.stitch.stitching import StitchSpec
 
 
 @dataclass

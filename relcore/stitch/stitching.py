@@ -1,10 +1,10 @@
 """Stitching of classifiers: combine every encoder with every head, which is a classifier of another encoder's
-rows, by every method."""
+rows, by every method. The result, its tables and its report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
@@ -12,39 +12,24 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.arguments import need_kind
-from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
+from relcore.base.errors import need_one_of, quote
+from relcore.base.names import FIGURES, METHODS, STITCH_METRICS
 from relcore.base.numbers import and_list, counted, short
 from relcore.base.report import Report, Reported, Table
-from relcore.base.rows import mean_row
-from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import SpacesRecipe, Task
-from relcore.figures.export import Exportable, chart_exportable
-from relcore.figures.matrices import Matrices, MatrixPanel
-from relcore.represent.heads import Head, fit_heads
-from relcore.represent.strategies import select_anchors, shared_anchors
-from relcore.represent.translation import (
-    FittedSpace,
-    MethodSettings,
-    Rows,
-    fit_translation,
-    representation,
-)
+from relcore.catalog.task import Task
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.score import share_interval
 from relcore.spaces.matching import (
-    agreed_labels,
     as_spaces,
     distinct_names,
     need_spaces,
-    shared_ids,
     short_names,
-    with_common_marks,
 )
 from relcore.spaces.space import LatentSpace, MatrixLike
-from relcore.spaces.split import TEST_FRACTION, Split
+from relcore.stitch.classifiers import NO_ANSWER, Stitching, StitchRun, StitchSettings
+from relcore.stitch.shared_rows import share_rows
 
 # Seconds of training: per row, column and class of a logistic head; per row, epoch and weight of a network.
 _LOGISTIC = 2e-8
@@ -52,18 +37,13 @@ _NETWORK = 3e-10
 _BATCH = 1.2e-3
 _EPOCHS = 30
 _WIDTH = 256
-_FEW = 256  # maximum number of items for which all encoders share one call of a head
-# of `least_sure`: share of right answers; their minimum number
-_SURER = 0.95
-_FEWEST_RIGHT = 20
 
 
 @dataclass(frozen=True)
-class StitchSpec(Task["StitchResult"], kind="stitching", version=3, title="Stitching every pair"):
-    """The task of stitching, with its settings: methods, heads, anchors, split, and number of repetitions.
-
-    Each random state draws the test rows, the anchors, the prunings and the initial weights of networks. If
-    `anchors` or `test_ids` are given, these ids are used instead of drawn ones.
+class StitchSpec(
+    StitchSettings, Task["StitchResult"], kind="stitching", version=3, title="Stitching every pair"
+):
+    """The task of stitching every encoder with every head, with the settings of `StitchSettings`.
 
     Examples
     --------
@@ -71,27 +51,6 @@ class StitchSpec(Task["StitchResult"], kind="stitching", version=3, title="Stitc
     >>> StitchSpec(("absolute", "procrustes"), n_anchors=100).methods
     ('absolute', 'procrustes')
     """
-
-    methods: tuple[str, ...] = setting(STITCHED, choices=METHODS, distinct=True, help="Methods.")
-    head: str = setting(
-        "logistic", label="Classifier", choices=HEADS, help="Classifier that is trained on each space."
-    )
-    random_states: tuple[int, ...] = setting((0,), low=0, distinct=True)
-    n_anchors: int = setting(300, option="anchors")
-    strategy: str = setting("random", choices=STRATEGIES, help="How the anchors are chosen.")
-    anchors: tuple[str, ...] = ()
-    test_fraction: float = setting(
-        TEST_FRACTION,
-        above=0,
-        below=1,
-        metavar="SHARE",
-        help="Share of test rows; each row is drawn by a hash of its id.",
-    )
-    test_ids: tuple[str, ...] = ()
-    order: tuple[str, ...] = setting(
-        (), metavar="LABELS", help="Labels from low to high; errors are then also counted in steps."
-    )
-    settings: MethodSettings = MethodSettings()
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         shared = share_rows(spaces, self.order)
@@ -117,31 +76,6 @@ class StitchSpec(Task["StitchResult"], kind="stitching", version=3, title="Stitc
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> StitchResult:
         return stitch_matrix(spaces, self, report=report)
-
-
-NO_ANSWER = -1
-
-
-@dataclass(frozen=True)
-class StitchRun:
-    """The answers (predicted classes) to the test rows of one random state.
-
-    Attributes
-    ----------
-    test_ids, truth : arrays (m,)
-        The ids of the test rows, and the class number of each.
-    majority : int
-        The most frequent class of all rows. The chance level is the score of always answering this class.
-    answers : method → array (E, E, m) int16
-        The class that the head of the second encoder predicts for rows of the first encoder; −1 if the pair
-        has no answer.
-    """
-
-    random_state: int
-    test_ids: np.ndarray
-    truth: np.ndarray
-    majority: int
-    answers: Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -288,7 +222,8 @@ class StitchResult(Reported):
             f"Score of the same answers, if labels are permuted: {permuted}.",
             self.untested,
         ]
-        chart = StitchMatrix(spaces=tuple(spaces), digests=tuple(digests), stitching=self.spec, metric=metric)
+        matrix = FIGURES["stitch-matrix"].load()
+        chart = matrix(spaces=tuple(spaces), digests=tuple(digests), stitching=self.spec, metric=metric)
         return Report(
             headline(self, metric),
             tables,
@@ -355,209 +290,6 @@ def _mean_and_deviation(by_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, by_state.std(axis=0, ddof=1) if len(by_state) > 1 else np.zeros_like(mean)
 
 
-@dataclass(frozen=True)
-class SharedRows:
-    """The rows that all encoders have, in the order of the first encoder. `targets` (n,) are the class
-    numbers."""
-
-    spaces: tuple[LatentSpace, ...]
-    classes: tuple[str, ...]
-    targets: np.ndarray
-
-    @property
-    def ids(self) -> np.ndarray:
-        return self.spaces[0].ids
-
-
-def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> SharedRows:
-    """The labelled rows that every space has. `order`, if given, lists all classes from low to high.
-
-    Raises
-    ------
-    SpaceError
-        Fewer than two spaces; no shared rows; no labels; labels that differ between spaces; a single class;
-        an order that does not have these classes.
-    """
-    if len(spaces) < 2:
-        raise SpaceError(f"expected two encoders or more to stitch, got {len(spaces)}")
-    ids = shared_ids(spaces)
-    if not len(ids):
-        raise SpaceError(
-            f"expected rows that all encoders share, {quote([space.name for space in spaces])} have none;"
-            " encode the same dataset with each, or link two of them first (Connect, Link)"
-        )
-    labels = agreed_labels([space.take(space.rows(ids)) for space in spaces if space.labels is not None])
-    if labels is None:
-        raise SpaceError(
-            "expected labels to train classifiers on, none of the encoders has any; choose a dataset with"
-            " labels"
-        )
-    labelled = np.flatnonzero(labels != "")
-    classes = tuple(np.unique(labels[labelled]).tolist())
-    if len(classes) < 2:
-        raise SpaceError(f"expected labels of two classes or more, got {len(classes)} in the shared rows")
-    if order:
-        if set(order) != set(classes) or len(order) != len(classes):
-            raise SpaceError(f"order: expected each of the labels once, {quote(classes)}, got {quote(order)}")
-        classes = tuple(order)
-    number = {name: position for position, name in enumerate(classes)}
-    targets = np.array([number[label] for label in labels[labelled]], dtype=np.int64)
-    return SharedRows(
-        tuple(with_common_marks([space.take(space.rows(ids[labelled])) for space in spaces])),
-        classes,
-        targets,
-    )
-
-
-def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split:
-    """The split into training and test rows, which the spec gives by ids or by a share. No anchor is a test
-    row, and each class keeps a training row. If the spec has no anchors, they are selected among the non-zero
-    training rows.
-
-    Raises
-    ------
-    SpaceError
-        Test ids that are unknown; no test rows; anchors that a space lacks; classes without training rows.
-    """
-    first = shared.spaces[0]
-    anchors = first.rows(shared_anchors(spec.anchors, *shared.spaces) if spec.anchors else ())
-    if spec.test_ids:
-        first.rows(spec.test_ids)  # raises an error if ids are unknown
-    split = Split.draw(
-        shared.ids,
-        anchors=anchors,
-        test_fraction=spec.test_fraction,
-        test_ids=spec.test_ids,
-        labels=shared.targets,
-        random_state=random_state,
-    )
-    missing = set(range(len(shared.classes))) - set(shared.targets[split.known].tolist())
-    if missing:
-        names = quote([shared.classes[number] for number in sorted(missing)][:3])
-        raise SpaceError(
-            f"expected training rows of every class, got none of {names}; test on fewer rows of "
-            "them: a class of one row can only be trained on"
-        )
-    if len(anchors):
-        return split
-    alive = split.train[np.all([space.norms[split.train] > 0 for space in shared.spaces], axis=0)]
-    labels = [shared.classes[number] for number in shared.targets[alive]]
-    rows = first.take(alive)
-    candidates = LatentSpace(rows.vectors, rows.ids, name=first.name, labels=labels, counts=rows.counts)
-    anchors = select_anchors(candidates, spec.n_anchors, spec.strategy, random_state=random_state)
-    places = first.rows(anchors)
-    return replace(split, anchors=places, train=np.setdiff1d(split.train, places))
-
-
-class Stitching:
-    """Everything that is fitted for one random state: heads, shared representations, and maps between
-    encoders. Heads are trained on the anchors and the training rows."""
-
-    def __init__(
-        self,
-        shared: SharedRows,
-        spec: StitchSpec,
-        random_state: int = 0,
-        report: Progress = silent,
-    ) -> None:
-        self.shared = shared
-        self.spec = spec
-        self.random_state = random_state
-        self.split = split_rows(shared, spec, random_state)
-        known = self.split.known
-        anchors = self.split.anchors
-        self._sides = [
-            FittedSpace(space.vectors[known], space.vectors[anchors], mean_row(space.vectors[known]))
-            for space in shared.spaces
-        ]
-        self._represent: dict[str, list[Rows]] = {}
-        self._least_sure: dict[str, np.ndarray] = {}
-        self._heads: dict[str, list[Head]] = {}
-        kinds = list(dict.fromkeys(METHODS[method].heads for method in spec.methods))
-        for number, kind in enumerate(kinds):
-            report(number, len(kinds), f"{spec.head} classifiers on {kind} rows")
-            self._represent[kind] = [representation(kind, side, spec.settings) for side in self._sides]
-            sides = zip(self._represent[kind], self._sides, strict=True)
-            self._heads[kind] = fit_heads(
-                (function(side.train) for function, side in sides),
-                [shared.targets[known]] * len(self._sides),
-                len(shared.classes),
-                spec.head,
-                random_state,
-            )
-        self._carriers = {
-            (method, i, j): fit_translation(method, source, target, spec.settings, random_state)
-            for method in spec.methods
-            for i, source in enumerate(self._sides)
-            for j, target in enumerate(self._sides)
-            if i != j and METHODS[method].heads == "absolute"
-        }
-
-    def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
-        """The class probabilities (E, E, m, C) float32 of m items, for each encoder (first axis) with each
-        head (second axis). `rows` are E arrays (m, d). If an encoder and a head cannot be combined, NaN."""
-        n = len(self.shared.spaces)
-        kind = METHODS[method].heads
-        widths = [side.train.shape[1] for side in self._sides]
-        if [X.shape[1] for X in rows] != widths:
-            expected = ", ".join(f"(m, {width})" for width in widths)
-            raise SpaceError(f"expected rows of each encoder, {expected}, got {[X.shape for X in rows]}")
-        answers = np.full((n, n, len(rows[0]), len(self.shared.classes)), np.nan, dtype=np.float32)
-        own = [
-            represent(np.asarray(X, dtype=np.float32))
-            for represent, X in zip(self._represent[kind], rows, strict=True)
-        ]
-        for j, head in enumerate(self._heads[kind]):
-            given = {}
-            for i, X in enumerate(own):
-                if i == j or kind != "absolute":
-                    given[i] = X
-                elif carry := self._carriers[method, i, j]:
-                    given[i] = carry(X)
-            if len(rows[0]) <= _FEW and not getattr(head, "needs_company", False):
-                # Encode few items with all encoders in one call, because calls take most of the time.
-                parts = np.split(head.probabilities(np.concatenate(list(given.values()))), len(given))
-            else:
-                parts = map(head.probabilities, given.values())
-            for i, part in zip(given, parts, strict=True):
-                answers[i, j] = part
-        return answers
-
-    def least_sure(self, method: str) -> np.ndarray:
-        """The threshold (E, E) of each pair. An answer with a lower probability is less sure than 95 % of the
-        right answers of this pair to test rows. If there are fewer than 20 right answers, the threshold is 0.
-
-        Measured on 16 articles of Wikipedia, with LSA, MiniLM and two encoders of pooled words, relative and
-        whitened, in 3 draws; 96 rows gave the threshold, 96 other rows were tested. It rejects 8 % of the
-        right answers (5 – 13), 38 % of the wrong answers (33 – 45), and 43 % of the answers to 400 everyday
-        sentences (34 – 51). If the threshold comes from wrong answers instead, these are 2, 14 and 20 %. The
-        similarity to the 1, 5 or 10 nearest training rows, alone or combined with the probability, rejects no
-        more of the sentences (31 – 48 %).
-        """
-        if method not in self._least_sure:
-            test = self.split.test
-            rows = self.probabilities(method, [space.vectors[test] for space in self.shared.spaces])
-            least = np.zeros(rows.shape[:2])
-            right = rows.argmax(axis=-1) == self.shared.targets[test]
-            for i, j in np.ndindex(least.shape):
-                sure = rows[i, j][right[i, j]].max(axis=-1)
-                if len(sure) >= _FEWEST_RIGHT and not np.isnan(sure).any():
-                    least[i, j] = np.quantile(sure, 1 - _SURER)
-            self._least_sure[method] = least
-        return self._least_sure[method]
-
-    def run(self) -> StitchRun:
-        answers = {}
-        test = self.split.test
-        shared = self.shared
-        for method in self.spec.methods:
-            probabilities = self.probabilities(method, [space.vectors[test] for space in shared.spaces])
-            none = np.isnan(probabilities[..., 0])
-            answers[method] = np.where(none, NO_ANSWER, probabilities.argmax(axis=-1)).astype(np.int16)
-        majority = int(np.bincount(shared.targets).argmax())
-        return StitchRun(self.random_state, shared.ids[test], shared.targets[test], majority, answers)
-
-
 def stitch_matrix(
     spaces: Sequence[MatrixLike],
     spec: StitchSpec = StitchSpec(),
@@ -602,206 +334,6 @@ def stitch_matrix(
 
         runs.append(Stitching(shared, spec, state, of_all).run())
     return StitchResult(spec, tuple(distinct_names(spaces)), shared.classes, tuple(runs))
-
-
-SHOWN = {"score": "score", "gap": "gap to not stitched"}
-_WHY_NONE = "no answer: the dimensions differ, so this classifier cannot read these rows"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StitchMatrix(SpacesRecipe, figure="stitch-matrix"):
-    """A figure with one heat map per method: encoders as rows, heads as columns. On the diagonal, each
-    encoder has its own head.
-
-    Examples
-    --------
-    >>> from relcore import SpaceSpec, StitchMatrix
-    >>> StitchMatrix(spaces=tuple(SpaceSpec("file", f"{name}.npz") for name in "ab")).figure
-    'stitch-matrix'
-    """
-
-    stitching: StitchSpec = StitchSpec()
-    metric: str = "accuracy"
-    show: str = "score"
-
-    def draw(self, result: StitchResult | None = None) -> Exportable:
-        result = self.computed(result)
-        data = stitch_matrices(result, self.metric, self.show)
-        tables = (lambda: printed_summary(result), lambda: cell_table(result))
-        return chart_exportable(data, self.to_json(), "relscope-stitching", *tables)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StitchConfusion(SpacesRecipe, figure="stitch-confusion"):
-    """A figure with two confusion matrices of a head: on another encoder, and on its own encoder."""
-
-    stitching: StitchSpec = StitchSpec()
-    method: str
-    encoder: int
-    head: int
-
-    def draw(self, result: StitchResult | None = None) -> Exportable:
-        result = self.computed(result)
-        chosen = self.method, self.encoder, self.head
-        data = confusion_matrices(result, *chosen)
-        return chart_exportable(
-            data, self.to_json(), "relscope-confusion", lambda: result.class_scores(*chosen)
-        )
-
-
-def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = "score") -> Matrices:
-    """One heat map per method, of scores or of what stitching loses (`show`).
-
-    Raises
-    ------
-    SpaceError
-        An unknown metric; an unknown form; MAE for labels without an order.
-    """
-    need_one_of("metric", metric, result.metrics)
-    need_one_of("show", show, SHOWN)
-    rows = dict(zip(result.spec.methods, summary_table(result, metric).itertuples(), strict=True))
-    order = by_score(result, metric)
-    panels = tuple(_panel(result, method, metric, show, rows[method]) for method in order)
-    if len(order) > 1 and rows[order[0]].pairs:
-        best = short(rows[order[0]].stitched)
-        panels = tuple(
-            replace(panel, title=f"{panel.title} · best") if short(rows[method].stitched) == best else panel
-            for method, panel in zip(order, panels, strict=True)
-        )
-    title = STITCH_METRICS[metric].title
-    scale = 0.0, 1.0  # equal for all accuracies and F1, so that figures can be compared
-    if show == "gap":
-        most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
-        scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))
-        if metric == "mae":
-            title = "error added by stitching, in steps"
-        else:
-            title = f"{title} lost to stitching"
-    elif metric == "mae":  # the scale begins with the worst value (palest) and ends with 0
-        worst = max(float(np.nanmax(panel.values)) for panel in panels)
-        scale = max(worst, result.chance("mae"), 0.1), 0.0
-    notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    n = len(result.encoders)
-    alt = (
-        f"Heat maps of {title}, {n} encoders by {n} classifiers, one per method. {notes}. Chance"
-        f" {short(result.chance(metric))}."
-    )
-    return Matrices(panels, scale, title, alt, "encoder", "classifier of")
-
-
-def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndarray:
-    """How much each pair loses compared with the same head on its own encoder, (E, E): in points or, for MAE,
-    in steps."""
-    mean, _ = result.matrix(method, metric)
-    if metric == "mae":
-        return mean - np.diag(mean)
-    return np.diag(mean) - mean
-
-
-def _panel(result: StitchResult, method: str, metric: str, show: str, row: pd.Series) -> MatrixPanel:
-    mean, deviation = result.matrix(method, metric)
-    lost = gaps(result, method, metric)
-    several = len(result.runs) > 1
-    values = mean if show == "score" else lost
-    every = range(len(result.encoders))
-    names = short_names(result.encoders)[0]
-
-    def text(i: int, j: int) -> str:
-        if np.isnan(values[i, j]):
-            return ""
-        spread = ""
-        if several and show == "score":
-            spread = f"\n± {short(deviation[i, j])}"
-        return short(values[i, j]) + spread
-
-    def hover(i: int, j: int) -> str:
-        if np.isnan(mean[i, j]):
-            return _WHY_NONE
-        spread = ""
-        if several:
-            spread = f" ± {short(deviation[i, j])} over {len(result.runs)} random states"
-        return (
-            f"{STITCH_METRICS[metric].title} {short(mean[i, j])}{spread}\n"
-            f"not stitched{'' if i == j else f' {short(mean[j, j])}'}\n"
-            f"chance {short(result.chance(metric))}\n{result.tested}"
-        )
-
-    cells = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, hover))
-    diagonal = tuple((i, i) for i in every)
-    note = _note(result, method, metric, show, row)
-    return MatrixPanel(METHODS[method].title, names, names, values, *cells, note, diagonal)
-
-
-def _note(result: StitchResult, method: str, metric: str, show: str, row: pd.Series) -> str:
-    if not row.pairs:
-        return "no two encoders of equal dimension"
-    some = ""
-    if row.pairs < row.of:
-        some = f" ({row.pairs} of {counted(row.of, 'pair')})"
-    if show == "gap":
-        off = ~np.eye(len(result.encoders), dtype=bool)
-        return f"mean gap {short(float(np.nanmean(gaps(result, method, metric)[off])))}{some}"
-    spread = ""
-    if len(result.runs) > 1:
-        spread = f" ± {short(row.stitched_deviation)}"
-    title = STITCH_METRICS[metric].title
-    return f"{title} {short(row.stitched)}{spread} stitched{some}, {short(row.own)} not stitched"
-
-
-def confusion_matrices(result: StitchResult, method: str, encoder: int, head: int) -> Matrices:
-    """Two heat maps with the share of each answer for each true class: for this pair, and for the head on its
-    own encoder.
-
-    Raises
-    ------
-    SpaceError
-        A method that the result lacks; an invalid index of an encoder; a pair without answers.
-    """
-    names = result.encoders
-    need_one_of("method", method, result.spec.methods)
-    for role, number in (("encoder", encoder), ("head", head)):
-        if not (type(number) is int and 0 <= number < len(names)):
-            raise SpaceError(f"{role}: expected a number from 0 to {len(names) - 1}, got {number!r}")
-    if np.isnan(result.matrix(method)[0][encoder, head]):
-        raise SpaceError(
-            f"{names[encoder]} with the classifier of {names[head]}: {_WHY_NONE}; choose another method"
-        )
-    if encoder == head:
-        pairs = [(encoder, head)]
-    else:
-        pairs = [(encoder, head), (head, head)]
-    panels = tuple(_confusion_panel(result, method, *pair) for pair in pairs)
-    notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    classes = counted(len(result.classes), "class", "classes")
-    alt = f"Confusion matrices of {METHODS[method].title}, {classes}. {notes}."
-    return Matrices(panels, (0.0, 1.0), "share of the true class", alt, "label", "answer", across=len(panels))
-
-
-def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int) -> MatrixPanel:
-    counts = result.confusion(method, encoder, head)
-    support = counts.sum(axis=1, keepdims=True)
-    shares = counts / np.maximum(support, 1)
-    names, _ = short_names(result.encoders)
-    if encoder == head:
-        own = "its own classifier"
-    else:
-        own = f"classifier of {names[head]}"
-    texts = tuple(tuple(f"{count:,}" if count else "" for count in row) for row in counts.tolist())
-    hover = tuple(
-        tuple(
-            f"{count:,} of {total:,} answers, {100 * share:.1f} %"
-            for count, share in zip(row, line, strict=True)
-        )
-        for row, line, (total,) in zip(counts.tolist(), shares.tolist(), support.tolist(), strict=True)
-    )
-    mean, _ = result.matrix(method)
-    note = (
-        f"{'not stitched' if encoder == head else 'stitched'}, accuracy {short(mean[encoder, head])},"
-        f" {counts.sum():,} answers"
-    )
-    return MatrixPanel(
-        f"{names[encoder]} → {own}", result.classes, result.classes, shares, texts, hover, note
-    )
 
 
 def cell_table(result: StitchResult) -> pd.DataFrame:

@@ -35,7 +35,9 @@ from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.matching import Match, distinct_names, match, short_names
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
-from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
+from relcore.stitch.classifiers import Stitching
+from relcore.stitch.shared_rows import share_rows
+from relcore.stitch.stitching import StitchSpec
 
 if TYPE_CHECKING:
     from PIL.Image import Image

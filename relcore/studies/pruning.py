@@ -24,7 +24,7 @@ from relcore.scores.score import ChanceLevel
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
-from relcore.stitch.stitching import share_rows
+from relcore.stitch.shared_rows import share_rows
 from relcore.studies.data import (
     DATA,
     LABELLED,

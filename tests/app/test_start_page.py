@@ -14,7 +14,9 @@ from relcore.represent.translation import ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import held_out, score_pair
 from relcore.scores.score_report import LIVE_QUERIES
-from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
+from relcore.stitch.classifiers import Stitching
+from relcore.stitch.shared_rows import share_rows
+from relcore.stitch.stitching import StitchSpec
 from tests.app.conftest import Session
 
 

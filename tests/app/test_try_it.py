@@ -24,7 +24,7 @@ from relcore.maps.pane_maps import default_view
 from relcore.runs.store import Store
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.stitching import Stitching
+from relcore.stitch.classifiers import Stitching
 from relcore.stitch.try_it import Answers, matrices_of
 from tests.app.conftest import Session
 

@@ -28,7 +28,9 @@ from relcore.spaces.ids import scored_rows
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
-from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
+from relcore.stitch.classifiers import split_rows
+from relcore.stitch.shared_rows import share_rows
+from relcore.stitch.stitching import StitchSpec
 from relcore.studies.data import (
     BASELINES,
     DATA,

@@ -12,17 +12,9 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.represent.translation import MethodSettings
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.stitching import (
-    Stitching,
-    StitchResult,
-    StitchRun,
-    StitchSpec,
-    headline,
-    share_rows,
-    split_rows,
-    stitch_matrix,
-    summary_table,
-)
+from relcore.stitch.classifiers import Stitching, StitchRun, split_rows
+from relcore.stitch.shared_rows import share_rows
+from relcore.stitch.stitching import StitchResult, StitchSpec, headline, stitch_matrix, summary_table
 
 SPEC = StitchSpec(methods=tuple(METHODS), n_anchors=40, settings=MethodSettings(delta=0.3))
 OFF = ~np.eye(3, dtype=bool)

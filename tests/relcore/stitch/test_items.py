@@ -15,8 +15,10 @@ from relcore.encoders.vision import SmallVision
 from relcore.represent.heads import LogisticHead
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.stitch import stitching
-from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
+from relcore.stitch import classifiers
+from relcore.stitch.classifiers import Stitching
+from relcore.stitch.shared_rows import share_rows
+from relcore.stitch.stitching import StitchSpec
 from relcore.stitch.try_it import (
     NONE,
     answers_of,
@@ -153,7 +155,7 @@ def test_pair_less_sure_than_its_right_answers_says_none_of_these(noisy, method)
 
 def test_few_items_of_all_encoders_take_one_call_of_each_head(noisy, monkeypatch):
     rows = [space.vectors[:3] for space in noisy.shared.spaces]
-    monkeypatch.setattr(stitching, "_FEW", 0)
+    monkeypatch.setattr(classifiers, "_FEW", 0)
     apart = noisy.probabilities("relative", rows)
     monkeypatch.undo()
     calls = []

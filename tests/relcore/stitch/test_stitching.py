@@ -17,7 +17,8 @@ from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.represent.translation import MethodSettings
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.stitching import StitchConfusion, StitchMatrix, StitchSpec, stitch_matrix
+from relcore.stitch.charts import StitchConfusion, StitchMatrix
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.stitch.try_it import RetrievalSpec, pair_up, retrieve
 
 SPEC = RetrievalSpec(n_anchors=40, k=5)
