@@ -30,8 +30,8 @@ from relcore.files.parts import files_in
 from relcore.maps import pane_maps
 from relcore.maps.pane_maps import COLUMN, View, same_rows, sample_view
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.represent import diagnostics, strategies, translation
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent import diagnostics, representations, strategies
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.entries import digest_of
 from relcore.scores import comparison
 from relcore.scores.comparison import AlignedPair, anchor_differences, score_forms
@@ -189,12 +189,12 @@ def represent(
     similarities, or the spaces rotated onto each other. Large results are not cached."""
     large = len(pair) * len(anchors) > _MOST_KEPT
     if large:
-        return translation.represent(pair, pane, anchors, spec)
+        return representations.represent(pair, pane, anchors, spec)
     return _represent(pair, pane, anchors, spec)
 
 
 # Cache few representations: the similarities of 20,000 rows to 300 anchors take 48 MB for two spaces.
-_represent = cached(6)(translation.represent)
+_represent = cached(6)(representations.represent)
 directions = cached(16)(pane_maps.Directions.of)
 
 
@@ -336,7 +336,7 @@ def more_score(
     metric: str,
 ) -> Score:
     """The score of one further measure on the held-out rows."""
-    rows = translation.represent(pair, pane, anchors, spec)
+    rows = representations.represent(pair, pane, anchors, spec)
     split = comparison.held_out(pair, anchors, pane)
     scores = comparison.score_pair(*rows, split, k=k, metrics=(metric,))
     if metric not in scores:

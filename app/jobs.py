@@ -34,7 +34,7 @@ from relcore.maps.pane_maps import (
 )
 from relcore.maps.principal_axes import ReductionSpec, n_fitted
 from relcore.maps.reduction import align_maps, put_blocks, reduce_job, reduce_on_gpu_job, reduction_seconds
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.entries import digest_of
 from relcore.runs.jobs import WAITS, Job, JobQueue, JobStatus, in_words
 from relcore.runs.store import Store

@@ -12,7 +12,9 @@ from streamlit.navigation.page import StreamlitPage
 
 from app.page_settings import ask_for_tab, kept_tabs
 from relcore.base.earlier import FORMER_PAGES
-from relcore.base.names import TABS, Named, named_in_errors
+from relcore.base.families import Named
+from relcore.base.names import TABS
+from relcore.base.plugins import named_in_errors
 
 _PAGES = Path(__file__).parents[1] / "pages"
 

@@ -18,7 +18,7 @@ from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, listed, space_name
 from relcore.compare.reports import ExactScores
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match
 
 

@@ -24,7 +24,7 @@ from relcore.figures.colorings import Condition, StarLook
 from relcore.invert.inversion import InversionSpec
 from relcore.maps.pane_maps import MOST_PIVOTS, OWN, TWO, ViewSpec
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.spaces.matching import Match
 

@@ -22,9 +22,10 @@ import pandas as pd
 from benchmarks import drift_rates
 from relcore.base.access import data_folder
 from relcore.base.rows import unit_rows
-from relcore.drift.check import DriftCheck, DriftVerdict
+from relcore.drift.check import DriftCheck
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, with_jitter
 from relcore.drift.thresholds import Thresholds
+from relcore.drift.verdict import DriftVerdict
 from relcore.passport.recipes import encode_texts, model_at_hand
 from relcore.spaces.space import LatentSpace
 

@@ -32,7 +32,7 @@ from relcore.engine.nearest import nearest
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.maps.reduction import reduce_spaces
 from relcore.represent.heads import fit_head, fit_heads
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_forms
 

@@ -46,7 +46,7 @@ from relcore.engine.engine import thin_svd
 from relcore.linking.clusters import link_clusters, map_from_pairs
 from relcore.represent.heads import fit_head
 from relcore.runs.store import Store
-from relcore.universe.universe import retrieval
+from relcore.universe.retrieval import retrieval
 
 TABLE = Path(__file__).with_suffix(".md")
 HELD_OUT = 1000

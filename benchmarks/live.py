@@ -35,7 +35,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import TfidfSvd
 from relcore.maps.pane_maps import OWN, pca_pair
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.spaces.matching import Match
 from tests.browser.chromium import FLAGS, REST, SETTLED, find_chromium, serve

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.steps import processor
 from relcore.base.numbers import counted
-from relcore.represent.translation import REPRESENTATIONS
+from relcore.represent.representations import REPRESENTATIONS
 from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store

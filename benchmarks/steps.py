@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from relcore.base.rows import row_blocks, unit_rows
+from relcore.represent.inverse import InverseRelativeProjection
 from relcore.represent.projection import RelativeProjection
-from relcore.represent.translation import InverseRelativeProjection
 from relcore.scores.cka import linear_cka
 from relcore.scores.neighbours import find_neighbours
 

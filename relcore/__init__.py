@@ -49,11 +49,11 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.represent.strategies import select_anchors as select_anchors
     from relcore.represent.translation import (
         Affine as Affine,
-        InverseRelativeProjection as InverseRelativeProjection,
         LeastSquares as LeastSquares,
         Procrustes as Procrustes,
-        ProjectionSpec as ProjectionSpec,
     )
+    from relcore.represent.inverse import InverseRelativeProjection as InverseRelativeProjection
+    from relcore.represent.representations import ProjectionSpec as ProjectionSpec
     from relcore.runs.entries import bundled_results as bundled_results
     from relcore.scores.cka import (
         linear_cka as linear_cka,
@@ -95,7 +95,7 @@ _MODULES = {
     "BootstrapSpec": "linking.link",
     "DriftChart": "drift.chart",
     "DriftCheck": "drift.check",
-    "InverseRelativeProjection": "represent.translation",
+    "InverseRelativeProjection": "represent.inverse",
     "InversionSpec": "invert.inversion",
     "LatentSpace": "spaces.space",
     "LeastSquares": "represent.translation",
@@ -108,7 +108,7 @@ _MODULES = {
     "MigrationChart": "migrate.charts",
     "Passport": "passport.passport",
     "Procrustes": "represent.translation",
-    "ProjectionSpec": "represent.translation",
+    "ProjectionSpec": "represent.representations",
     "RelativeProjection": "represent.projection",
     "RelscopeError": "base.errors",
     "Score": "scores.score",

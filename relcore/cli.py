@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from relcore.base import access, environment, stopping
 from relcore.base.errors import NoCommonId, RelscopeError, with_install_hint
-from relcore.base.names import named_in_errors
+from relcore.base.plugins import named_in_errors
 from relcore.base.text import harmless, visible
 from relcore.base.writing import sweep_temporary
 from relcore.commands.parser import parser_of

@@ -11,7 +11,7 @@ import pytest
 
 from app import results
 from app.workspace import Workspace
-from relcore.base import names
+from relcore.base import families, names
 from relcore.catalog.catalog import SpaceSpec
 from relcore.cli import main
 from relcore.compare.pictures import exportable
@@ -47,7 +47,7 @@ def test_a_stitching_method(files, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 60.0)
     (tmp_path / "my_toy.py").write_text(METHOD)
     monkeypatch.syspath_prepend(tmp_path)
-    added = names.Method("to the mean row", "my_toy:to_the_mean", knows="both")
+    added = families.Method("to the mean row", "my_toy:to_the_mean", knows="both")
     monkeypatch.setitem(names.METHODS, "to-the-mean", added)
     settings = ["--methods", "to-the-mean", "--anchors", "32", "--recipe", "r.json"]
     assert main(["stitch", "a.npz", "b.npz", *settings]) == 0

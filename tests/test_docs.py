@@ -18,7 +18,8 @@ import pytest
 from PIL import Image
 
 import relcore
-from relcore.base.names import FIGURES, Named
+from relcore.base.families import Named
+from relcore.base.names import FIGURES
 from relcore.cli import main, parser_of
 from relcore.files.formats import Request
 from relcore.migrate.result import TITLES

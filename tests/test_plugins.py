@@ -18,7 +18,7 @@ import pytest
 
 from app.places import RESEARCH
 from app.workspace import Workspace
-from relcore.base import names
+from relcore.base import families, names, plugins
 from relcore.base.errors import SpaceError
 from relcore.catalog import naming
 from relcore.catalog.catalog import SpaceSpec, load
@@ -32,9 +32,10 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import encoder_class, encoder_from_json
 from relcore.files import confined
 from relcore.files.formats import Description, Format, Regions
-from relcore.files.reading import OnDisk, load_space, shape_of
+from relcore.files.on_disk import OnDisk
+from relcore.files.reading import load_space, shape_of
 from relcore.represent.projection import RelativeProjection
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.runs.work import Context
@@ -77,7 +78,7 @@ def look(monkeypatch, tmp_path):
     before = set(sys.modules)
 
     def forget() -> None:
-        names._entry_points.cache_clear()
+        plugins._entry_points.cache_clear()
         for family in names.FAMILIES:
             family.__dict__.pop("_found", None)
         for name in {*sys.modules} - before:
@@ -297,7 +298,7 @@ def test_what_is_kept_of_a_mapped_file_is_that_of_the_version(tmp_path, monkeypa
         OnDisk, "_rows", lambda *parts: keys.append((rows := whole(*parts)).origin.key) or rows
     )
     for version in ("1.0", "1.1"):
-        entry = names.FormatName("Two", f"{__name__}:Mapped", plugin=f"toy {version}", family="formats")
+        entry = families.FormatName("Two", f"{__name__}:Mapped", plugin=f"toy {version}", family="formats")
         monkeypatch.setitem(names.FORMATS, ".two", entry)
         space = load_space(tmp_path / "x.two", map_from=1)
         np.testing.assert_array_equal(np.asarray(space.vectors), np.arange(8).reshape(4, 2))

@@ -18,7 +18,7 @@ from relcore.catalog.row_tables import pairs_in_order
 from relcore.compare.pictures import Scores
 from relcore.compare.reports import agreement, disagreement, matched_rows
 from relcore.figures.export import Exportable
-from relcore.represent.translation import REPRESENTATIONS
+from relcore.represent.representations import REPRESENTATIONS
 from relcore.scores.comparison import class_labels
 from relcore.scores.score import Score
 from relcore.scores.score_report import scores_report

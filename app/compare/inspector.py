@@ -23,7 +23,7 @@ from relcore.base.numbers import counted, short
 from relcore.compare import agreement
 from relcore.compare.live_channel import FEW
 from relcore.maps.pane_maps import MOST_PIVOTS
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match, distinct_names, short_names
 from relcore.spaces.split import row_keys
 

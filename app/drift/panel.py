@@ -17,18 +17,10 @@ from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.drift.chart import DriftChart
-from relcore.drift.check import (
-    QUANTITIES,
-    SITUATIONS,
-    TABLES,
-    DriftCheck,
-    DriftVerdict,
-    by_severity,
-    describe,
-    report,
-)
+from relcore.drift.check import DriftCheck, describe, report
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 from relcore.drift.thresholds import Thresholds, as_toml
+from relcore.drift.verdict import QUANTITIES, SITUATIONS, TABLES, DriftVerdict, by_severity
 
 _HEIGHT = 400  # pixels; height of a table with many checks
 _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}

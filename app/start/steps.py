@@ -39,7 +39,7 @@ from relcore.compare.scene import (
 )
 from relcore.maps.pane_maps import OWN, View, default_view
 from relcore.panes.payload import PaneEvent
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.scores.score import Score
 from relcore.spaces.matching import Match
 

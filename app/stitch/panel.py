@@ -29,7 +29,7 @@ from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.naming import EXAMPLES, Example, example_spaces
-from relcore.represent.translation import MethodSettings
+from relcore.represent.representations import MethodSettings
 from relcore.runs.entries import digest_of
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace

@@ -25,7 +25,7 @@ from relcore.encoders.onnx_texts import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.linking.link import BootstrapSpec, held_out_split
 from relcore.represent.heads import fit_heads
-from relcore.represent.translation import FittedSpace, MethodSettings, representation
+from relcore.represent.representations import FittedSpace, MethodSettings, representation
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split

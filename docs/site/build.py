@@ -22,7 +22,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import relcore
-from relcore.base.names import ADAPTERS, SIMILARITIES, STRATEGIES, Named
+from relcore.base.families import Named
+from relcore.base.names import ADAPTERS, SIMILARITIES, STRATEGIES
 from relcore.figures.style import DARK, LIGHT, Style
 from relcore.studies.papers import load_rows
 

@@ -20,8 +20,8 @@ from relcore.catalog.task import Recipe, Task
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.pair_audit import FALSE_SHARE, audit_pairs
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.strategies import shared_anchors
-from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.comparison import score_differences, score_pair

@@ -8,161 +8,10 @@ time. Other packages add entries to a `Family` by entry points (see docs/plugin)
 
 from __future__ import annotations
 
-import os
-import re
-import warnings
-from collections import Counter
-from collections.abc import Iterator, MutableMapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib import import_module
-from inspect import isclass
-from typing import Any, Generic, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
-from relcore.base.errors import SpaceError
-
-
-@dataclass(frozen=True)
-class Named:
-    """An entry of the registry: the title of a choice, and the place of its code, ``"module:attribute"``. A
-    leading dot stands for `relcore`. `plugin` is the name and version of the package that added the choice;
-    "" for Relscope's own choices."""
-
-    title: str
-    where: str = ""
-    help: str = ""
-    plugin: str = field(default="", kw_only=True)
-    family: str = field(default="", kw_only=True)
-
-    def load(self) -> Any:
-        if self.plugin:
-            return load(self.family, self.where, self.plugin)
-        module, _, attribute = self.where.partition(":")
-        return getattr(import_module(module, "relcore"), attribute)
-
-
-@dataclass(frozen=True)
-class Method(Named):
-    """The registry's entry of a stitching method, by which a classifier trained on one space (a *head*) reads
-    another.
-
-    Attributes
-    ----------
-    heads : "absolute" or the method's own name
-        The rows on which heads are trained. "absolute": the rows of the head's own space. Then
-        ``where(source, target, settings, random_state)`` gets two `FittedSpace`, and returns a function that
-        translates source rows (m, d) to rows of the target, or None. The method's own name: a representation
-        that ``where(space, settings)`` computes from one space alone, so that each head can read every space.
-    knows : "one" or "both"
-        "one": the method prepares each space alone. "both": it needs both spaces at once.
-    """
-
-    heads: str = "absolute"
-    knows: Literal["one", "both"] = "one"
-
-
-@dataclass(frozen=True)
-class MetricName(Named):
-    """The registry's entry of a metric. Its code is a `scores.comparison.Metric`.
-
-    Attributes
-    ----------
-    of : some of "pair", "spaces", "more"
-        What the metric compares. "pair": representations of one pair of spaces, as in Explore's table.
-        "spaces": many spaces with each other. "more": both, but only if the metric is chosen by name.
-    needs : some of "anchors", "projection", "k", "n_queries", "labels"
-        What the metric depends on, besides the spaces. "labels" means that the pair must have labels.
-    """
-
-    of: tuple[str, ...] = ("pair", "spaces")
-    needs: tuple[str, ...] = ()
-
-
-Entry = TypeVar("Entry", bound=Named)
-
-
-class Family(MutableMapping[str, Entry], Generic[Entry]):
-    """The choices of one kind, by name: Relscope's own choices, then those of plugins. Plugins are searched
-    only for a name that Relscope itself lacks.
-
-    In a shared app, a `private` family ignores plugins, because their settings may be paths that visitors
-    must not open. If the environment variable `unless` is 1, it does not ignore them.
-    """
-
-    def __init__(
-        self,
-        family: str,
-        kind: type[Entry],
-        own: dict[str, Entry],
-        private: bool = False,
-        unless: str = "",
-        **usual: Any,
-    ) -> None:
-        self._family = family
-        self._kind = kind
-        self._private = private
-        self._unless = unless
-        self._usual = usual
-        self.own = own  # Relscope's choices, without those of plugins
-
-    @cached_property
-    def _found(self) -> dict[str, Entry]:
-        facts = {"family": self._family, **self._usual}
-        return {name: self._kind(**told, **facts) for name, told in plugin_entries(self._family, [*self.own])}
-
-    @property
-    def added(self) -> dict[str, Entry]:
-        if self._private and os.environ.get(self._unless) != "1":
-            from relcore.base import access
-
-            if access.is_shared():
-                return {}
-        return self._found
-
-    def __getitem__(self, name: str) -> Entry:
-        if name in self.own:
-            return self.own[name]
-        return self.added[name]
-
-    def __setitem__(self, name: str, entry: Entry) -> None:
-        self.own[name] = entry
-
-    def __delitem__(self, name: str) -> None:
-        del self.own[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self.own, **self.added})
-
-    def __len__(self) -> int:
-        return len({**self.own, **self.added})
-
-    def name_of(self, code: type) -> str:
-        """The registered name of a class, also of a plugin's class; "" if it has none."""
-        place = f"{code.__module__}:{code.__qualname__}"
-        for name, entry in self.items():
-            if entry.where in (place, place.removeprefix("relcore")):
-                return name
-            if entry.plugin and entry.where.split(":")[0].split(".")[0] == place.split(":")[0].split(".")[0]:
-                with suppress(SpaceError):
-                    if entry.load() is code:
-                        return name
-        return ""
-
-    def working(self) -> list[str]:
-        """The names whose code can be loaded. Warns once about each plugin that fails."""
-        for name, entry in list(self.added.items()):
-            try:
-                entry.load()
-            except SpaceError as error:
-                warn(error)
-                del self._found[name]
-        return [*self]
-
-    def loaded(self) -> Iterator[tuple[str, Any]]:
-        """Each name of `working` with its code."""
-        return ((name, self[name].load()) for name in self.working())
-
+from relcore.base.families import Family, FormatName, Method, MetricName, Named, StudyName
 
 SIMILARITIES = Family(
     "similarities",
@@ -175,7 +24,6 @@ SIMILARITIES = Family(
         "quantised": Named("Quantised", ".represent.similarity:Quantised"),
     },
 )
-
 STRATEGIES = {
     "random": Named("Random", ".represent.strategies:at_random", "each row with equal probability"),
     "farthest-point": Named(
@@ -191,7 +39,6 @@ STRATEGIES = {
         "Class-balanced", ".represent.strategies:class_balanced", "the same number from each label"
     ),
 }
-
 HEADS = {
     "logistic": Named(
         "Logistic",
@@ -209,25 +56,23 @@ HEADS = {
         "The network of Moschella et al. 2023. It normalises over all rows of a batch.",
     ),
 }
-
 METHODS = Family(
     "methods",
     Method,
     {
-        "absolute": Method("absolute", ".represent.translation:identity_map"),
-        "relative": Method("relative", ".represent.translation:relative", heads="relative"),
-        "whitened": Method("relative, whitened", ".represent.translation:whitened", heads="whitened"),
-        "irp-pruned": Method("inverse, pruned", ".represent.translation:pruned_inverse"),
-        "irp-ridge": Method("inverse, ridge", ".represent.translation:ridge_inverse"),
-        "irp-whitened": Method("inverse, whitened", ".represent.translation:whitened_inverse"),
-        "procrustes": Method("Procrustes", ".represent.translation:procrustes", knows="both"),
-        "least-squares": Method("least squares", ".represent.translation:least_squares", knows="both"),
-        "affine": Method("affine", ".represent.translation:affine", knows="both"),
+        "absolute": Method("absolute", ".represent.representations:identity_map"),
+        "relative": Method("relative", ".represent.representations:relative", heads="relative"),
+        "whitened": Method("relative, whitened", ".represent.representations:whitened", heads="whitened"),
+        "irp-pruned": Method("inverse, pruned", ".represent.representations:pruned_inverse"),
+        "irp-ridge": Method("inverse, ridge", ".represent.representations:ridge_inverse"),
+        "irp-whitened": Method("inverse, whitened", ".represent.representations:whitened_inverse"),
+        "procrustes": Method("Procrustes", ".represent.representations:procrustes", knows="both"),
+        "least-squares": Method("least squares", ".represent.representations:least_squares", knows="both"),
+        "affine": Method("affine", ".represent.representations:affine", knows="both"),
     },
     knows="both",
 )
 STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # the defaults
-
 METRICS = Family(
     "metrics",
     MetricName,
@@ -347,13 +192,11 @@ METRICS = Family(
     },
     of=("more",),
 )
-
 STITCH_METRICS = {
     "accuracy": Named("accuracy"),
     "f1": Named("weighted F1"),
     "mae": Named("mean absolute error"),
 }
-
 INVERSES = {"pruned": Named("pruned"), "ridge": Named("ridge"), "whitened": Named("whitened")}
 ROUTES = {
     "forward": Named("source → target"),
@@ -363,7 +206,6 @@ ROUTES = {
 DELTA = (
     0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 for stitching, .8 across domains
 )
-
 # Maps from a new model's queries to an old model's vectors. Each is a `migrate.adapters.Adapter`.
 ADAPTERS = {
     "whitened": Named(
@@ -385,26 +227,6 @@ ADAPTERS = {
         "Ridge", ".migrate.adapters:RidgeAdapter", "a linear map; leave-one-out chooses its penalty"
     ),
 }
-
-
-# Suffix → the format of files of vectors. Each is a `files.formats.Format`.
-@dataclass(frozen=True)
-class FormatName(Named):
-    """The registry's entry of a file format, under the suffix of its files. Its code is a
-    `files.formats.Format`.
-
-    Attributes
-    ----------
-    store : str
-        The name in `INDEXES` of the store that reads and writes such a file in blocks, if there is one.
-    shard : "", "array" or "table"
-        How each file is read if a folder of such files is one space; "" if it cannot be one.
-    """
-
-    store: str = ""
-    shard: Literal["", "array", "table"] = ""
-
-
 _FORMATS = {
     ".npy": FormatName("NumPy", ".files.numpy_files:Npy", store="npy", shard="array"),
     ".npz": FormatName("NumPy", ".files.numpy_files:Npz"),
@@ -464,7 +286,6 @@ INDEXES = Family(
 )
 # Stores that need the package in plugins/stores. Without this package, an error says how to install it.
 PLUGIN_STORES = ("chroma", "milvus", "pgvector", "qdrant")
-
 REDUCTIONS = {
     "pca": Named("PCA"),
     "umap": Named("UMAP"),
@@ -472,9 +293,7 @@ REDUCTIONS = {
     "tsne": Named("t-SNE"),
     "tsne-gpu": Named("t-SNE by TorchDR"),
 }
-
 BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as published")}
-
 ENCODERS = Family(
     "encoders",
     Named,
@@ -500,7 +319,6 @@ ENCODERS = Family(
     },
     private=True,
 )
-
 # Command of the command line → the `commands.command.Command` that runs it.
 COMMANDS = Family(
     "commands",
@@ -589,7 +407,6 @@ COMMANDS = Family(
         ),
     },
 )
-
 # Command that an agent may call → the `commands.command.Tool` that fixes some of its options, so that it
 # answers a question and writes no file.
 TOOLS = Family(
@@ -605,14 +422,11 @@ TOOLS = Family(
         "link": Named("link", ".commands.command:FREE_TOOL"),
     },
 )
-
 # Tab of the app, named by its place and its title in small letters → the function that draws it. The app adds
 # its own tabs in app/places.py. A shared app has no tabs of plugins unless RELSCOPE_PLUGIN_TABS is 1, because
 # such a tab may open any file for its visitors.
 PLUGIN_TABS = "RELSCOPE_PLUGIN_TABS"
 TABS = Family("tabs", Named, {}, private=True, unless=PLUGIN_TABS)
-TAB_PLACES = ("explore", "connect", "migrate", "research")
-
 # Figure, as recipes name it → the `Recipe` that draws it.
 FIGURES = Family(
     "figures",
@@ -642,24 +456,12 @@ FIGURES = Family(
     },
     private=True,
 )
-
 # Studies that need the package relscope-studies, in plugins/studies. Without it, the error for a file of such
 # a study names the package.
 PLUGIN_STUDIES = (
     *("anchor-choice", "anchor-dimension", "anchor-influence", "anchor-optimisation", "common-mean"),
     *("exposure", "isometry", "layers", "measures", "method-map", "migration", "seed-count", "zero-shot"),
 )
-
-
-@dataclass(frozen=True)
-class StudyName(Named):
-    """The registry's entry of a study. `help` is its question, `paper` the source of the question, and
-    `topic` its group on the page Studies."""
-
-    paper: str = ""
-    topic: str = "More questions"
-
-
 STUDIES = Family(
     "studies",
     StudyName,
@@ -702,121 +504,7 @@ STUDIES = Family(
     },
     private=True,
 )
-
 FAMILIES: tuple[Family[Any], ...] = (
     *(SIMILARITIES, METHODS, METRICS, FORMATS, INDEXES, ENCODERS, STUDIES),
     *(COMMANDS, TOOLS, TABS, FIGURES),
 )
-# Plugins: names that installed packages add, by entry points in groups such as ``relscope.metrics``.
-#
-# The names come from the packages' metadata; a package is imported when one of its names is used. A package
-# that fails causes a warning. No package can replace a name of Relscope or of another package.
-# Family → the base class of its entries. The entries of "methods" and "tabs" are functions, and those of
-# "commands" and "tools" are instances of the class.
-_BASES = {
-    "commands": "relcore.commands.command:Command",
-    "tools": "relcore.commands.command:Tool",
-    "tabs": "",
-    "figures": "relcore.catalog.task:Recipe",
-    "metrics": "relcore.scores.metrics:Metric",
-    "similarities": "relcore.represent.similarity:Similarity",
-    "encoders": "relcore.encoders.encoder:Encoder",
-    "formats": "relcore.files.formats:Format",
-    "methods": "",
-    "studies": "relcore.studies.study:Study",
-    "stores": "relcore.stores.index:VectorIndex",
-}
-_INSTANCES = ("commands", "tools")
-_WORDS = re.compile(r"[a-z0-9]+([ _-][a-z0-9]+)*")
-_WORD = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_TAB = re.compile(rf"({'|'.join(TAB_PLACES)}) [a-z0-9].*")
-_SUFFIX = re.compile(r"(\.[a-z0-9_-]+)+")
-# Family → the shape of its names, and the shape in words. Other names are words in small letters.
-_SHAPES = {
-    "formats": (_SUFFIX, "a suffix such as .ext"),
-    "commands": (_WORD, "a word in small letters"),
-    "tools": (_WORD, "a word in small letters"),
-    "tabs": (_TAB, f"{', '.join(TAB_PLACES)} and a title in small letters"),
-}
-_REFUSED = (".pkl", ".pickle", ".joblib", ".kv", ".zip")  # suffixes that no plugin may read
-_SCHEMES = {"http", "https", "file", "ftp", "s3", "gs", "az", "abfs", "hf", "memory"}
-
-
-@cache
-def _entry_points() -> Any:
-    from importlib.metadata import entry_points  # this import takes a tenth of a second
-
-    return entry_points()
-
-
-def plugin_entries(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The names that plugins add to a family, each with the fields of its `Named` entry."""
-    points = list(_entry_points().select(group=f"relscope.{family}"))
-    several = Counter(point.name for point in points)
-    for point in points:
-        name = point.name
-        plugin = f"{point.dist.name} {point.dist.version}"
-        pattern, kind = _SHAPES.get(family, (_WORDS, "words in small letters"))
-        expected = ""
-        if not pattern.fullmatch(name) or len(name) > 40 or (family == "stores" and name in _SCHEMES):
-            expected = f"{kind} as a name"
-        elif name in own or (family == "formats" and name.endswith((*own, *_REFUSED))):
-            expected = "another name than those of Relscope"
-        elif several[name] > 1:
-            expected = "a name that no other package has"
-        if expected:
-            warn(_broken(plugin, f"{expected} in relscope entry points", repr(name)))
-            continue
-        text = f"{point.dist.metadata.get('Summary') or ''}".partition("\n")[0].rstrip(".")
-        if family == "stores":
-            text = f"{name}:PLACE#TABLE"
-        where = point.value.partition("[")[0].strip()  # without the extras in brackets
-        yield name, {"title": name, "where": where, "help": f"{text} ({plugin})".lstrip(), "plugin": plugin}
-
-
-def load(family: str, where: str, plugin: str) -> Any:
-    """The code of a name. If it cannot be used, raises a SpaceError that names the package."""
-    module, _, attribute = where.partition(":")
-    try:
-        code = import_module(module)
-        for part in attribute.split("."):
-            code = getattr(code, part)
-    except (Exception, SystemExit) as error:  # importing a module may raise anything
-        raise _broken(plugin, f"{where} to be imported", f"{type(error).__name__}: {error}") from error
-    base = _BASES[family].partition(":")
-    if not base[0]:
-        if not callable(code):
-            raise _broken(plugin, f"a function as {where}", type(code).__name__)
-        return code
-    expected = getattr(import_module(base[0]), base[2])
-    if family in _INSTANCES:
-        if not isinstance(code, expected):
-            raise _broken(plugin, f"a {base[2]} as {where}", type(code).__name__)
-    elif not isclass(code) or not issubclass(code, expected):
-        raise _broken(plugin, f"a subclass of {base[2]} as {where}", repr(code))
-    elif lacking := sorted(getattr(code, "__abstractmethods__", ())):
-        raise _broken(plugin, f"{where} to have {', '.join(lacking)}", "none")
-    return code
-
-
-@contextmanager
-def named_in_errors(plugin: str) -> Iterator[None]:
-    """Turn an exception of a plugin's code into a SpaceError that names the plugin. If `plugin` is "", the
-    exception passes unchanged."""
-    try:
-        yield
-    except SpaceError:
-        raise
-    except Exception as error:
-        if not plugin:
-            raise
-        raise _broken(plugin, "a result", f"{type(error).__name__}: {error}") from error
-
-
-def warn(error: SpaceError) -> None:
-    warnings.warn(f"{error}; Relscope continues without it", stacklevel=2)
-
-
-def _broken(plugin: str, expected: str, got: str) -> SpaceError:
-    remedy = f"update it, or run: pip uninstall {plugin.partition(' ')[0]}"
-    return SpaceError(f"plugin {plugin}: expected {expected}, got {got:.200}; {remedy}")

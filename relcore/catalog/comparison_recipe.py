@@ -11,7 +11,7 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.task import need_same_content
 from relcore.maps.pane_maps import GRID, PANES, ViewSpec
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match, match
 
 

@@ -22,7 +22,7 @@ from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
 from relcore.files.formats import in_blocks
-from relcore.files.reading import MAP_FROM
+from relcore.files.on_disk import MAP_FROM
 from relcore.runs.entries import Entry, StoreError, digest_of
 from relcore.runs.store import Store, in_use
 from relcore.runs.work import Context, Progress, silent

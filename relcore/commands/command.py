@@ -11,7 +11,7 @@ from typing import Any
 
 from relcore.base import junit
 from relcore.base.errors import SpaceError
-from relcore.base.names import Named
+from relcore.base.families import Named
 from relcore.base.report import Report
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import is_address

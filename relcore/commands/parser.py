@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 
 from relcore.base.environment import DEVICE, DEVICE_HELP
 from relcore.base.errors import SpaceError, did_you_mean
-from relcore.base.names import COMMANDS, Named, named_in_errors
+from relcore.base.families import Named
+from relcore.base.names import COMMANDS
+from relcore.base.plugins import named_in_errors
 from relcore.base.version import __version__
 from relcore.commands.completion import SHELLS, script
 

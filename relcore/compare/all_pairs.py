@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import METRICS, named_in_errors
+from relcore.base.names import METRICS
 from relcore.base.numbers import in_cell
+from relcore.base.plugins import named_in_errors
 from relcore.base.rows import unit_rows
 from relcore.catalog.task import Task
 from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.strategies import shared_anchors
-from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.cka import cosine_of_units

@@ -29,7 +29,7 @@ from relcore.commands.progress import Bar
 from relcore.compare.reports import ExactScores, comparison_report
 from relcore.engine.device import preload_torch
 from relcore.engine.nearest import need_k
-from relcore.represent.translation import REPRESENTATIONS
+from relcore.represent.representations import REPRESENTATIONS
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms
 from relcore.scores.score_report import LIVE_QUERIES
 from relcore.spaces.matching import match

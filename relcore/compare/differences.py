@@ -13,8 +13,8 @@ from relcore.base.settings import setting
 from relcore.catalog.task import Task
 from relcore.compare.clusters import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
 from relcore.compare.noise import CALIBRATED_ROWS, DRAWS, SIGNIFICANT, STEPS, moved_beyond_noise
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.strategies import shared_anchors
-from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.comparison import held_out

@@ -22,8 +22,8 @@ from relcore.engine.top_rows import top_rows
 from relcore.maps.pane_maps import TWO
 from relcore.maps.principal_axes import ReductionSpec, axis_signs, leading_axes
 from relcore.maps.reduction import align_maps
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import inverse_root
-from relcore.represent.translation import ProjectionSpec
 from relcore.scores.cka import CkaSums, SpaceSums
 from relcore.scores.metrics import has_majority_class
 from relcore.spaces.split import Split

@@ -17,8 +17,8 @@ from relcore.maps.pane_maps import OWN, TWO
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.panes.channel import PROBE, SCORE, maps_answer, read_request, sampled_places
 from relcore.panes.page import PageUnits
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import mean_of
-from relcore.represent.translation import ProjectionSpec
 from relcore.scores.score_report import LIVE_QUERIES
 from relcore.spaces.matching import Match
 

@@ -33,8 +33,8 @@ from relcore.maps.pane_maps import (
 )
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.panes.channel import read_request
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.strategies import select_anchors, usual_anchors
-from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import Match, as_pair, match
 from relcore.spaces.space import LatentSpace, MatrixLike
 

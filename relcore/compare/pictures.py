@@ -14,8 +14,9 @@ import numpy as np
 from relcore.base.access import data_folder, expand_home
 from relcore.base.arguments import need_ids, need_kind
 from relcore.base.errors import need_one_of
-from relcore.base.names import FIGURES, named_in_errors
+from relcore.base.names import FIGURES
 from relcore.base.numbers import counted
+from relcore.base.plugins import named_in_errors
 from relcore.base.records import finder, with_paths
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, space_name
@@ -36,7 +37,7 @@ from relcore.maps.pane_maps import (
 )
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.panes.page import PageUnits, scene_exportable
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms
 from relcore.scores.score import PairScores, Score
 from relcore.scores.score_report import score_table

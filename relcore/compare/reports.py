@@ -10,7 +10,7 @@ from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms

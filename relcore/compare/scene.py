@@ -38,8 +38,8 @@ from relcore.maps.pane_maps import (
 )
 from relcore.maps.principal_axes import ReductionSpec, is_tsne
 from relcore.maps.reduction import reduce_spaces
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.represent.similarity import mean_of
-from relcore.represent.translation import ProjectionSpec, represent
 from relcore.spaces.matching import Match, distinct_names
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import derangement

@@ -10,12 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from relcore.base.arguments import need_kind
 from relcore.base.errors import SpaceError, quote
-from relcore.base.junit import GateCase
-from relcore.base.names import Named
 from relcore.base.numbers import general, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
@@ -37,6 +34,17 @@ from relcore.drift.measures import (
     other_lengths,
 )
 from relcore.drift.thresholds import Thresholds
+from relcore.drift.verdict import (
+    QUANTITIES,
+    SITUATIONS,
+    TABLES,
+    Check,
+    DriftVerdict,
+    by_severity,
+    cases_of,
+    excess,
+    small,
+)
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.comparison import class_labels
@@ -44,93 +52,7 @@ from relcore.spaces.matching import Match, as_spaces, distinct_names, known_rows
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import Split
 
-SITUATIONS = {
-    EVERYTHING_NEW: Named("Everything is new", help="rows and queries are embedded by the new version"),
-    NEW_QUERIES: Named(
-        "New queries, old vectors", help="queries of the new version search the vectors of the old version"
-    ),
-}
-TABLES = {
-    **SITUATIONS,
-    ROWS: Named(
-        "Broken rows",
-        help="rows that were whole and are now missing, zero, repeated or out of place; constant dimensions",
-    ),
-}
-QUANTITIES = {
-    "churn": Named("churn", help="share of the nearest neighbours that changed"),
-    "rho": Named("ρ", help="what remains after shift, scale and rotation"),
-    "lost": Named(
-        "lost queries",
-        help="share of the queries that rank another row's old vector above the own row's",
-    ),
-    "missing": Named("missing rows", help="share of the old rows that the new version lacks"),
-    "zero": Named("zero rows", help="share of the rows that are zero vectors"),
-    "repeated": Named(
-        "repeated rows",
-        help="share of the rows with another row's vector, if the two rows differ in the other version",
-    ),
-    "moved": Named(
-        "rows out of place",
-        help="share of the rows whose direction or length did not change as that of most rows did; 0 if most"
-        " rows changed",
-    ),
-    "constant": Named("constant dimensions", help="share of the dimensions with the same number in all rows"),
-}
 _FALSE_ALARMS = 0.005  # probability of a false alarm per quantity: for all rows, and for all classes together
-
-
-@dataclass(frozen=True)
-class Check:
-    """The comparison of one measured value with its threshold.
-
-    `sure` is the lower bound of a one-sided confidence interval for the value minus its noise level. For
-    classes, the confidence level has a Bonferroni correction. An alarm needs a `sure` above the threshold.
-    """
-
-    measure: Measure
-    sure: float
-    threshold: float
-    alarm: bool
-
-    @property
-    def name(self) -> str:
-        of = ""
-        if self.measure.group:
-            of = f" of class {self.measure.group!r}"
-        return f"{QUANTITIES[self.measure.quantity].title}{of}"
-
-
-@dataclass(frozen=True)
-class DriftVerdict:
-    """The outcome of all checks of a drift. If no search can work in a situation, `impossible` maps its name
-    to the reason."""
-
-    checks: tuple[Check, ...]
-    impossible: dict[str, str]
-
-    def alarms(self, situation: str) -> list[Check]:
-        # Alarms of broken rows come first, because these rows count in both situations.
-        alarms = [one for one in self.checks if one.alarm and one.measure.situation in (ROWS, situation)]
-        return sorted(
-            alarms,
-            key=lambda one: (
-                one.measure.situation != ROWS,
-                bool(one.measure.group),
-                one.measure.quantity == "moved",  # last, because repeated rows are often also out of place
-                one.threshold - one.sure,
-            ),
-        )
-
-    def alarmed(self, situations: Sequence[str] = tuple(SITUATIONS)) -> bool:
-        return any(name in self.impossible or self.alarms(name) for name in (ROWS, *situations))
-
-    def table(self) -> pd.DataFrame:
-        columns = ("situation", "quantity", "group", "value", "noise", "sure", "threshold", "alarm", "n")
-        rows = [[(vars(check.measure) | vars(check))[name] for name in columns] for check in self.checks]
-        return pd.DataFrame(rows, columns=[*columns[:-1], "rows"])
-
-
 QUERIES = 1000
 FEWEST_ROWS = 10
 _DRAWS = 2  # number of pairs of noisy versions that give the noise level
@@ -471,22 +393,10 @@ def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
     else:
         quantities = ("lost", "churn")
     numbers = ", ".join(
-        f"{QUANTITIES[measure.quantity].title} {_low(measure.value)} (noise level {_low(measure.noise)})"
+        f"{QUANTITIES[measure.quantity].title} {small(measure.value)} (noise level {small(measure.noise)})"
         for measure in (drift.of(situation, quantity) for quantity in quantities)
     )
     return f"{title}: no alarm, {numbers}."
-
-
-def excess(check: Check) -> str:
-    """A text with the measured and the allowed value of a check: ``"churn .547 (share of …; allowed: .050
-    above the noise level, .001)"``."""
-    usual = "the noise level"
-    if check.measure.situation == ROWS:
-        usual = "what was broken before"
-    return (
-        f"{check.name} {short(check.measure.value)} ({QUANTITIES[check.measure.quantity].help}; allowed:"
-        f" {short(check.threshold)} above {usual}, {_low(check.measure.noise)})"
-    )
 
 
 def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list[str]:
@@ -552,16 +462,7 @@ def circumstances(drift: Drift) -> str:
     )
 
 
-def _low(value: float) -> str:
-    if value >= 0.001 or value == 0:
-        return short(value)
-    if value < 1e-4:
-        return "< .001"
-    return general(value, 1)
-
-
 _MOST_ROWS = 20  # number of rows of a table for people; classes with an alarm come first
-_LEAST = 1e-3  # minimum divisor of `by_severity`, because a threshold may be 0
 _NOTED = 0.02  # share of shift above which a sentence says that a rotation also shifts
 _MEANT = {
     "shift": "of the mean row",
@@ -634,28 +535,3 @@ def report(
         )
     cases = cases_of(verdict, situations)
     return Report(facts["headline"], tables, facts, [*verdicts, *notes], figures or {}, cases)
-
-
-def cases_of(verdict: DriftVerdict, situations: Sequence[str]) -> list[GateCase]:
-    """All checks as conditions of a gate. Those of other situations than the given ones are not judged."""
-    told = "The chosen gate does not decide by this."
-    cases = []
-    for check in by_severity(verdict):
-        situation = check.measure.situation
-        judged = situation in (ROWS, *situations)
-        cases.append(GateCase(situation, check.name, excess(check), check.alarm, "" if judged else told))
-    for situation, reason in verdict.impossible.items():
-        judged = situation in situations
-        cases.append(GateCase(situation, "dimensions", reason, True, "" if judged else told))
-    return cases
-
-
-def by_severity(verdict: DriftVerdict) -> list[Check]:
-    return sorted(
-        verdict.checks,
-        key=lambda check: (
-            bool(check.measure.group),
-            not check.alarm,
-            -check.sure / max(check.threshold, _LEAST),
-        ),
-    )

@@ -27,7 +27,7 @@ from relcore.export.atlas import NEIGHBOURS, atlas_table
 from relcore.files.saving import write_parquet
 from relcore.maps.pane_maps import pane_matrices, reduce_pair
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import match
 
 

@@ -12,9 +12,8 @@ Write a space to a file.
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,11 +25,10 @@ import pandas as pd
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.mapped_rows import FileStamp, MappedRows, Origin
+from relcore.base.mapped_rows import FileStamp, MappedRows
 from relcore.base.names import FORMATS
-from relcore.base.records import read_file
-from relcore.base.text import lines_of, read_lines
 from relcore.files import confined
+from relcore.files.beside import sidecar_lines, token_ids
 from relcore.files.columns import NO_CHOICES, TEXT_OR, Choices, Columns
 from relcore.files.formats import (
     Description,
@@ -43,159 +41,15 @@ from relcore.files.formats import (
     checked_labels,
     describe_all,
     format_of,
-    readable,
     suffix_of,
     usable_bytes,
 )
 from relcore.files.item_rows import read_metadata
+from relcore.files.on_disk import MAP_FROM, JoinedOrigin, OnDisk
 from relcore.files.parts import parts_of
-from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
 from relcore.spaces.ids import RowNumbers, checked_counts
 from relcore.spaces.space import LatentSpace
-
-# Large files that stay on disk.
-
-MAP_FROM = 64 << 20  # bytes from which a file stays on disk
-_SETTLED_NS = 2 * 10**9  # nanoseconds after a change; then the next change gets another time stamp
-_TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": np.uint16}
-
-
-@dataclass(frozen=True)
-class OnDisk:
-    """A file to map, its `FileStamp` when it was opened, and the store that caches facts about it, if there
-    is one."""
-
-    path: Path
-    stamp: FileStamp
-    store: Store | None = None
-
-    @classmethod
-    def of(cls, path: Path, store: Store | None = None) -> OnDisk:
-        """The file at a path with a store, by default the environment's store if that one works."""
-        with suppress(StoreError):
-            store = store or Store()
-        return cls(path, FileStamp.of(path), store)
-
-    def mapped(self, regions: Regions) -> MappedRows | None:
-        """The rows as memory maps; None if a part is not aligned in the file to the size of its numbers.
-        Raises a SpaceError for a truncated file."""
-        parts = []
-        with self.path.open("rb") as stream:
-            self.stamp.need_same(stream.fileno())
-            for begin, kind, (n, d) in regions.parts:
-                dtype = np.dtype(_TYPES[kind])
-                if begin % dtype.itemsize:
-                    return None
-                if self.stamp.size < begin + dtype.itemsize * n * d:
-                    raise SpaceError(
-                        f"{self.path.name}: expected all the values that its header promises, got the end of"
-                        " the file; copy it again"
-                    )
-                parts.append(np.memmap(stream, dtype, "r", begin, (n, d)).view(np.ndarray))
-        return self._rows(parts, *regions.region)
-
-    def decoded(self, regions: Regions, blocks: Iterable[np.ndarray]) -> MappedRows | None:
-        """Write the rows of `blocks` to a store entry, unless it exists, and return them as a memory map of
-        that entry. None if the store cannot keep them."""
-        shape = regions.decoded
-        region = regions.region
-        if not self.keeps or 8 * shape[0] * shape[1] > self.store.limit_bytes:
-            return None
-        key = digest_of("decoded rows", 1, *self.stamp, region, shape)
-        with suppress(StoreError):
-            if (entry := self.store.mapped(key)) is None:
-                self.store.put(key, {}, {"rows of": self.path.name}, (blocks, shape))
-                self.stamp.need_unchanged()
-                entry = self.store.mapped(key)
-            if entry is not None and entry.arrays["vectors"].shape == shape:
-                return self._rows([entry.arrays["vectors"].view(np.ndarray)], "decoded", region, copied=True)
-        return None
-
-    def _rows(self, parts: list[np.ndarray], *region: Any, copied: bool = False) -> MappedRows:
-        return MappedRows(
-            parts, FileOrigin(self, digest_of(*self.stamp, *region, sum(map(len, parts))), copied)
-        )
-
-    @property
-    def keeps(self) -> bool:
-        """Whether facts about the file can be cached. There must be a store, and the file's last change must
-        lie back some time: a second change at nearly the same time could go unnoticed."""
-        return self.store is not None and time.time_ns() - self.stamp.written > _SETTLED_NS
-
-
-class FileOrigin(Origin):
-    """The origin of rows that are mapped from a file. Until the file changes, the store caches the lengths of
-    the vectors and the digests of spaces.
-
-    `copied` says that the rows are a copy, which does not change with the file.
-    """
-
-    def __init__(self, file: OnDisk, key: str, copied: bool = False) -> None:
-        self._file = file
-        self.key = key
-        self._copied = copied
-
-    def need_unchanged(self) -> None:
-        if not self._copied:
-            self._file.stamp.need_unchanged()
-
-    def known_lengths(self) -> np.ndarray | None:
-        entry = self._entry("lengths")
-        if entry is None:
-            return None
-        return entry.arrays.get("lengths")
-
-    def keep_lengths(self, lengths: np.ndarray) -> None:
-        self._keep({"lengths": lengths}, {}, "lengths")
-
-    def known_digest(self, columns: str) -> str | None:
-        entry = self._entry("digest", columns)
-        if entry is None:
-            return None
-        return entry.metadata.get("digest")
-
-    def keep_digest(self, columns: str, digest: str) -> None:
-        self._keep({}, {"digest": digest}, "digest", columns)
-
-    def _entry(self, *parts: str) -> Any:
-        with suppress(StoreError):
-            if self._file.keeps:
-                return self._file.store.get(self._entry_key(*parts))
-            return None
-        return None
-
-    def _keep(self, arrays: dict[str, np.ndarray], metadata: dict[str, str], *parts: str) -> None:
-        self.need_unchanged()
-        with suppress(StoreError):
-            if self._file.keeps:
-                facts = {"of file": self._file.path.name, **metadata}
-                self._file.store.put(self._entry_key(*parts), arrays, facts)
-
-    def _entry_key(self, *parts: str) -> str:
-        return digest_of("of a file", 1, self.key, *parts)
-
-
-class JoinedOrigin(Origin):
-    def __init__(self, rows: list[MappedRows]) -> None:
-        self._rows = rows
-
-    def need_unchanged(self) -> None:
-        for item in self._rows:
-            item.origin.need_unchanged()
-
-    def known_lengths(self) -> np.ndarray:
-        return np.concatenate([item.lengths for item in self._rows])
-
-    def known_digest(self, columns: str) -> str | None:
-        return self._rows[0].origin.known_digest(self._all(columns))
-
-    def keep_digest(self, columns: str, digest: str) -> None:
-        self.need_unchanged()
-        self._rows[0].origin.keep_digest(self._all(columns), digest)
-
-    def _all(self, columns: str) -> str:
-        return digest_of(columns, [item.origin.key for item in self._rows])
 
 
 def read_parts(
@@ -588,71 +442,3 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
             described[ended] = Description()
         waiting = list(rest)
     return described
-
-
-# Files beside the vectors: lists of ids and labels, and the vocabulary of a model
-
-
-def sidecar_lines(path: Path, what: str, n: int, limit: int | None) -> list[str] | None:
-    """The n lines of `<stem>.ids.txt` or `<stem>.labels.txt`, without empty lines at the end. None if there
-    is no such file."""
-    sidecar = path.with_name(f"{path.name[: -len(suffix_of(path))]}.{what}.txt")
-    if sidecar == path or not sidecar.is_file() or not access.beside(path, sidecar):
-        return None
-    size = sidecar.stat().st_size
-    if 4 * size > usable_bytes():
-        raise SpaceError(
-            f"{sidecar.name}: expected {what} that fit into memory, got {readable(size)}; cut it"
-        )
-    lines = lines_of(sidecar.read_bytes(), sidecar.name, what)
-    while len(lines) > n and (limit is not None or not lines[-1]):
-        lines.pop()
-    if len(lines) != n:
-        raise SpaceError(
-            f"{sidecar.name}: expected {n:,} {what}, one per row of {path.name}, got {len(lines):,}; write"
-            f" {what} and vectors from the same rows"
-        )
-    return lines
-
-
-def token_ids(path: Path, n: int) -> list[str] | None:
-    """The tokens of the n rows of token embeddings. They are read from tokenizer.json, vocab.json or
-    vocab.txt beside the file. None if there is no such file.
-
-    A row without a token, which only pads the number of rows, gets an id such as "[row 30522]". Raises a
-    SpaceError if the vocabulary cannot be read, or has more tokens than there are rows.
-    """
-    places = map(path.with_name, ("tokenizer.json", "vocab.json", "vocab.txt"))
-    vocabulary = next((item for item in places if item.is_file() and access.beside(path, item)), None)
-    if vocabulary is None:
-        return None
-    tokens = _numbered(vocabulary)
-    if not all(type(number) is int and isinstance(token, str) for number, token in tokens.items()):
-        raise SpaceError(
-            f"{vocabulary.name}: expected tokens with their whole numbers, got others; copy it again"
-        )
-    if tokens and (min(tokens) < 0 or max(tokens) >= n):
-        raise SpaceError(
-            f"{vocabulary.name}: expected at most {n:,} tokens, one per row of {path.name}, got number"
-            f" {max(tokens):,}; this file is another model's: remove it, or copy the right one there"
-        )
-    named = (tokens.get(row, "") for row in range(n))
-    return [token if token.strip(" \t\r\n") else f"[row {row}]" for row, token in enumerate(named)]
-
-
-def _numbered(path: Path) -> dict[Any, Any]:
-    if path.name == "vocab.txt":
-        return dict(enumerate(read_lines(path, "one token per line")))
-    words = read_file(path, "a vocabulary")
-    added = ()
-    try:
-        if path.name == "tokenizer.json":
-            words, added = words["model"]["vocab"], words.get("added_tokens") or ()
-        if isinstance(words, list):
-            words = {item[0]: number for number, item in enumerate(words)}
-        numbered = {number: token for token, number in words.items()}
-        return numbered | {item["id"]: item["content"] for item in added}
-    except (TypeError, KeyError, AttributeError, IndexError) as error:
-        raise SpaceError(
-            f"{path.name}: expected tokens with their numbers, got another file; copy it again"
-        ) from error

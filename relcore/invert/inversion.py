@@ -23,14 +23,9 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.maps.principal_axes import PrincipalAxes, ReductionSpec, principal_map
+from relcore.represent.inverse import InverseRelativeProjection, pruned_decoders, recovery_errors
 from relcore.represent.strategies import shared_anchors
-from relcore.represent.translation import (
-    InverseRelativeProjection,
-    LeastSquares,
-    Procrustes,
-    pruned_decoders,
-    recovery_errors,
-)
+from relcore.represent.translation import LeastSquares, Procrustes
 from relcore.scores.cka import cosine_of_units
 from relcore.scores.score import ChanceLevel, Score
 from relcore.scores.score_report import long_rows

@@ -34,9 +34,9 @@ from relcore.maps.principal_axes import (
 )
 from relcore.maps.reduction import align_maps, reduce_spaces
 from relcore.represent.projection import RelativeProjection
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
 from relcore.represent.similarity import mean_of
 from relcore.represent.strategies import shared_anchors
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 

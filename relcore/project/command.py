@@ -22,8 +22,8 @@ from relcore.commands.command import command, values_of
 from relcore.commands.options import SHARDS_HELP, DrawnAnchors, Printed, Shards
 from relcore.commands.printing import written
 from relcore.files.saving import need_suffix, write_space
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.strategies import shared_anchors
-from relcore.represent.translation import ProjectionSpec
 from relcore.sharded.space import ShardedSpace
 from relcore.sharded.writing import Written, project_shards
 from relcore.spaces.space import LatentSpace

@@ -13,8 +13,8 @@ from relcore.base.rows import Rows as RowSource
 from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice
 from relcore.represent.projection import RelativeProjection
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import AnchorAxes
-from relcore.represent.translation import ProjectionSpec
 from relcore.scores.roles import RowRoles, ScoreRequest
 
 # The rows of one space in each representation, computed from common coordinates that preserve all inner

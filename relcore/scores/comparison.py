@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from relcore.base.errors import need_one_of
-from relcore.base.names import METRICS, named_in_errors
+from relcore.base.names import METRICS
+from relcore.base.plugins import named_in_errors
 from relcore.engine.nearest import need_k
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.represent.strategies import shared_anchors
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.neighbours import (
     CONVENTIONS,
     queries_decide,

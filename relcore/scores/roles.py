@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 
 NO_ROWS = np.empty(0, dtype=np.int64)
 

@@ -15,7 +15,7 @@ from relcore.base.numbers import counted
 from relcore.base.report import Report
 from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.runs.entries import Entry
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.base.names import SIMILARITIES, Named
+from relcore.base.families import Named
+from relcore.base.names import SIMILARITIES
 from relcore.base.rows import mean_row, row_blocks
 from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import is_address
 from relcore.files.saving import OF_VECTORS, write_parquet
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.entries import Entry
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent

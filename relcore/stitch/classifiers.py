@@ -13,14 +13,14 @@ from relcore.base.names import HEADS, METHODS, STITCHED, STRATEGIES
 from relcore.base.rows import mean_row
 from relcore.base.settings import check, setting
 from relcore.represent.heads import Head, fit_heads
-from relcore.represent.strategies import select_anchors, shared_anchors
-from relcore.represent.translation import (
+from relcore.represent.representations import (
     FittedSpace,
     MethodSettings,
     Rows,
     fit_translation,
     representation,
 )
+from relcore.represent.strategies import select_anchors, shared_anchors
 from relcore.runs.work import Progress, silent
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import TEST_FRACTION, Split

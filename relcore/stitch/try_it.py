@@ -27,7 +27,7 @@ from relcore.encoders.encoder import EncodeBatch, Encoder, TrainedEncoder
 from relcore.encoders.pictures import decode_image
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel
-from relcore.represent.translation import FittedSpace, MethodSettings, fit_translation, representation
+from relcore.represent.representations import FittedSpace, MethodSettings, fit_translation, representation
 from relcore.runs.store import Store
 from relcore.runs.work import silent
 from relcore.scores.neighbours import find_neighbours

@@ -16,8 +16,9 @@ from relcore.engine.engine import Engine
 from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.invert.inversion import sides
 from relcore.represent.heads import fit_head
+from relcore.represent.inverse import InverseRelativeProjection, pruned_decoders
 from relcore.represent.strategies import select_anchors, shared_anchors
-from relcore.represent.translation import InverseRelativeProjection, Procrustes, pruned_decoders
+from relcore.represent.translation import Procrustes
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.score import ChanceLevel

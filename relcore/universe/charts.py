@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import Named
+from relcore.base.families import Named
 from relcore.base.numbers import in_cell, percent, short
 from relcore.catalog.task import SpacesRecipe
 from relcore.engine.engine import thin_svd

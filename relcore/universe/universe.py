@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from itertools import chain, permutations
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,19 +24,16 @@ from relcore.base.errors import NoCommonId, SpaceError, quote
 from relcore.base.numbers import counted, percent, short
 from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
-from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.base.writing import write
 from relcore.catalog.task import Task
 from relcore.engine.engine import Engine
-from relcore.engine.nearest import nearest
 from relcore.engine.threads import one_thread_products
 from relcore.represent.estimator import need_finite
 from relcore.runs import entries
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
-from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import ChanceLevel, Score, share_interval
 from relcore.spaces.ids import scored_rows
 from relcore.spaces.matching import as_spaces, distinct_names, need_spaces
@@ -51,15 +48,13 @@ from relcore.universe.generalised_procrustes import (
     known_rows,
     mean_place,
 )
+from relcore.universe.retrieval import FEWEST_ROWS, labels_of_rows, retrieval, scores_of_pairs
 
 SUFFIX = ".universe"
-FEWEST_ROWS = 20  # minimum number of shared rows, a fifth of which is held out
 MOST_SPACES = 100
 MOST_TESTED = 1000
 MOST_KEPT = 5000  # number of mean places in a file, which are needed to add spaces
-NEAREST = 10
 _TESTED = 0.2
-_PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
 _FEWEST_JUDGED = 100  # minimum number of held-out rows for a statement; with fewer, the chance level is high
 
@@ -517,7 +512,9 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
             for rows_of in (fitted, tested)
         )
         report(2, 4, "scoring held-out rows")
-        scores, best, same_class = _scores(test_places, test_present, _labels(spaces, rows[:, test]))
+        scores, best, same_class = scores_of_pairs(
+            test_places, test_present, labels_of_rows(spaces, rows[:, test])
+        )
         members = []
         names = distinct_names(spaces)
         for i, space in enumerate(spaces):
@@ -578,73 +575,3 @@ def _shared_ids_and_rows(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.
         own[np.isin(own, space.zero_rows)] = -1
     shared = (rows >= 0).sum(axis=0) >= 2
     return np.asarray(index, dtype=object)[shared], rows[:, shared]
-
-
-def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
-    """The mean reciprocal rank and `top1` of a search by cosine, in which each row (n, D) searches its
-    partner, the row with the same number in `target`.
-    """
-    return _retrieval(unit_rows(source), unit_rows(target))[0]
-
-
-def _retrieval(
-    source: np.ndarray, target: np.ndarray, own: np.ndarray | None = None
-) -> tuple[Score, np.ndarray]:
-    """The score of `retrieval` for unit rows, and for each row the number of the nearest target row, an array
-    (n,). `own` are the neighbours of target rows within the target; if it is None, they are computed.
-    """
-    k = min(NEAREST, len(source))
-    every = np.arange(len(source))
-    if own is None:
-        own = nearest(target, target, k).rows
-    lists = {"own": own, "forward": nearest(source, target, k).rows}
-    score = Neighbours.listed((source, target), every, lists, k, "paper").mrr()
-    return score, lists["forward"][:, 0]
-
-
-def _labels(spaces: Sequence[LatentSpace], rows: np.ndarray) -> np.ndarray:
-    """The label of each row, an array (t,), from the first space that has one; "" if none has. `rows` (N, t)
-    are row numbers in each space, −1 if the row is missing.
-    """
-    labels = np.full(rows.shape[1], "", dtype=object)
-    for space, own in zip(spaces, rows, strict=True):
-        if space.labels is not None:
-            new = (own >= 0) & (labels == "")
-            labels[new] = space.labels[own[new]]
-    return labels
-
-
-def _scores(
-    places: Sequence[np.ndarray], present: np.ndarray, labels: np.ndarray
-) -> tuple[Grid, ChanceLevel | None, tuple[float, float] | None]:
-    """The `scores`, `best_chance` and `same_class` of a universe. The same permutations are used for all
-    pairs of spaces, so that the chance level is that of the largest `top1`.
-    """
-    n = len(places)
-    units = [unit_rows(rows) for rows in places]
-    scores: list[list[Score | None]] = [[None] * n for _ in range(n)]
-    rng = np.random.default_rng(0)
-    keys = rng.random((_PERMUTATIONS, present.shape[1]), dtype=np.float32)
-    orders: dict[bytes, np.ndarray] = {}
-    own: dict[tuple[int, bytes], np.ndarray] = {}
-    best = np.zeros(_PERMUTATIONS)
-    alike = []
-    for i, j in permutations(range(n), 2):
-        both = present[i] & present[j]
-        if (m := both.sum()) < FEWEST_ROWS:
-            continue
-        packed = np.packbits(both).tobytes()
-        target = units[j][both]
-        if packed not in orders:
-            orders[packed] = np.argsort(keys[:, both], axis=1)
-        if (j, packed) not in own:
-            own[j, packed] = nearest(target, target, min(NEAREST, m)).rows
-        scores[i][j], partners = _retrieval(units[i][both], target, own[j, packed])
-        best = np.maximum(best, (orders[packed] == partners).mean(axis=1))
-        if len(classes := labels[both]) < 2 * np.count_nonzero(known := classes != ""):
-            shares = pd.Series(classes).value_counts(normalize=True)[classes[known]]
-            alike.append(((classes[partners] == classes)[known].mean(), shares.mean()))
-    same_class = None
-    if alike:
-        same_class = tuple(np.mean(alike, axis=0).tolist())
-    return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None, same_class

@@ -12,7 +12,7 @@ from app import compute
 from app.session import fit_to_pair
 from relcore.catalog.catalog import SpaceSpec
 from relcore.files.reading import load_space
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from tests.app.conftest import save_space

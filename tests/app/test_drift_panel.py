@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.workspace import History, Workspace
 from relcore.cli import main
-from relcore.drift.check import QUANTITIES
+from relcore.drift.verdict import QUANTITIES
 from relcore.passport.passport import Passport, PassportCard
 from tests.app.conftest import save_space
 from tests.relcore.passport.test_check import FIRST, SECOND

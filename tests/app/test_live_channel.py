@@ -24,7 +24,7 @@ from relcore.compare.live_rows import LiveRows, release_other_rows
 from relcore.engine.device import cached_size
 from relcore.maps.pane_maps import View
 from relcore.panes.channel import MOVE, PROBE, SCORE, sampled_places
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.scores.comparison import score_forms
 from relcore.scores.score_report import LIVE_QUERIES
 from relcore.spaces.matching import match

@@ -10,7 +10,7 @@ from relcore.base.numbers import percent
 from relcore.catalog.catalog import held_out_ids, load
 from relcore.catalog.naming import example_spaces
 from relcore.compare.scene import with_unrelated_target, with_wrong_pairs
-from relcore.represent.translation import ProjectionSpec, represent
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import held_out, score_pair
 from relcore.scores.score_report import LIVE_QUERIES

@@ -20,7 +20,7 @@ from relcore.compare.scene import MapLook
 from relcore.invert.inversion import InversionSpec
 from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.cluster import JobQueueError
 from relcore.runs.entries import StoreError
 from tests.session_files import to_session_file

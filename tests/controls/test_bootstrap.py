@@ -14,7 +14,7 @@ from relcore.linking import clusters
 from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors
 from relcore.linking.held_out import fit_held_out
 from relcore.linking.link import BootstrapSpec, relative_scores
-from relcore.represent.translation import ProjectionSpec, represent
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair
 from relcore.spaces.matching import match

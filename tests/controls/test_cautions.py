@@ -8,7 +8,7 @@ import pytest
 from relcore.base.numbers import short
 from relcore.encoders.words import load_words
 from relcore.represent.diagnostics import coinciding_anchors
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import held_out, score_pair
 from relcore.scores.score_report import score_notes

@@ -7,8 +7,8 @@ import pytest
 
 from relcore.encoders.words import load_words
 from relcore.engine.device import NumpyDevice
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.represent.strategies import select_anchors
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, held_out, score_differences, score_pair
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

@@ -24,7 +24,8 @@ import pandas as pd
 import psutil
 import pytest
 
-from relcore.base.names import STUDIES, StudyName
+from relcore.base.families import StudyName
+from relcore.base.names import STUDIES
 from relcore.base.stopping import LINE
 from relcore.files.reading import load_space
 from relcore.migrate import adapter_files

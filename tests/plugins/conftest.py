@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from relcore.base import names
+from relcore.base import names, plugins
 from tests.relcore.conftest import rng  # noqa: F401
 
 PACKAGES = Path(__file__).parents[2] / "plugins"
@@ -57,7 +57,7 @@ def _describe(project: Path, folder: Path) -> None:
 
 
 def _forget() -> None:
-    names._entry_points.cache_clear()
+    plugins._entry_points.cache_clear()
     for family in names.FAMILIES:
         family.__dict__.pop("_found", None)
 

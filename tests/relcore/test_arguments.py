@@ -10,7 +10,8 @@ from relcore import AlignedPair, InverseRelativeProjection, RelativeProjection, 
 from relcore.base.arguments import need_number, row_numbers
 from relcore.base.errors import SpaceError
 from relcore.compare.clusters import dense_clusters
-from relcore.represent.translation import MOST_PRUNINGS, MethodSettings
+from relcore.represent.inverse import MOST_PRUNINGS
+from relcore.represent.representations import MethodSettings
 from relcore.scores.cka import OwnMoments
 
 N = 60

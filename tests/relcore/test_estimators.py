@@ -17,8 +17,9 @@ import relcore
 from relcore.base.errors import SpaceError
 from relcore.migrate.adapters import ProcrustesAdapter, RidgeAdapter
 from relcore.represent.estimator import Estimator
+from relcore.represent.inverse import InverseRelativeProjection
 from relcore.represent.projection import RelativeProjection
-from relcore.represent.translation import Affine, InverseRelativeProjection, LeastSquares, Procrustes
+from relcore.represent.translation import Affine, LeastSquares, Procrustes
 
 
 class Within(InverseRelativeProjection):

@@ -9,7 +9,7 @@ import numpy as np
 from pandas import DataFrame
 
 import relcore as rc
-from relcore.base.names import MetricName
+from relcore.base.families import MetricName
 from relcore.check.collection import Checked
 from relcore.drift.check import Drift
 from relcore.figures.export import Exportable

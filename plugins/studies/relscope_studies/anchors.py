@@ -16,9 +16,10 @@ from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.figures.charts import Line, Lines
 from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.represent.projection import RelativeProjection
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.represent.similarity import clustered_rows
 from relcore.represent.strategies import select_anchors
-from relcore.represent.translation import Affine, Procrustes, ProjectionSpec, represent
+from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.store import Store
 from relcore.runs.work import Progress
 from relcore.scores.comparison import held_out, score_differences, score_pair

@@ -10,7 +10,7 @@ import pandas as pd
 from relcore.base.numbers import and_list, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines
-from relcore.represent.translation import InverseRelativeProjection
+from relcore.represent.inverse import InverseRelativeProjection
 from relcore.runs.store import Store
 from relcore.runs.work import Progress
 from relcore.studies.estimates import count_of, mean, points_chart

@@ -5,7 +5,7 @@ import pytest
 
 from relcore.base import names
 from relcore.compare.all_pairs import AllPairs, metrics_among_spaces
-from relcore.represent.translation import ProjectionSpec, represent
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import AlignedPair, held_out
 from relcore.scores.neighbours import jaccard

@@ -8,8 +8,8 @@ import pytest
 from app import compute
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.represent.strategies import select_anchors
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import class_labels, score_forms
 from relcore.scores.score_report import LIVE_QUERIES, score_table
 from relcore.spaces.matching import match

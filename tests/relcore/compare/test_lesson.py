@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.compare.scene import moved_plane, plane_similarities, with_unrelated_target, with_wrong_pairs
-from relcore.represent.translation import ProjectionSpec, represent
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.scores.comparison import held_out, score_pair
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

@@ -14,7 +14,7 @@ from relcore.compare.pictures import Panes, exportable
 from relcore.compare.scene import comparison_scene
 from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import match
 
 A = SpaceSpec("bundled", "a")

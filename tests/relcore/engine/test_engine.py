@@ -10,7 +10,8 @@ from relcore.engine import device as devices
 from relcore.engine.device import TorchDevice, on_device
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
-from relcore.represent.translation import InverseRelativeProjection, Procrustes
+from relcore.represent.inverse import InverseRelativeProjection
+from relcore.represent.translation import Procrustes
 
 DEVICES = ("cpu", "torch")
 rng = np.random.default_rng(0)

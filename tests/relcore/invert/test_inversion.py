@@ -24,8 +24,8 @@ from relcore.invert.inversion import (
 from relcore.invert.recovery import error_edges, recovered_rows
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.maps.reduction import reduce_spaces
-from relcore.represent import translation
-from relcore.represent.translation import InverseRelativeProjection, recovery_errors
+from relcore.represent import inverse, translation
+from relcore.represent.inverse import InverseRelativeProjection, recovery_errors
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
@@ -97,14 +97,14 @@ def test_inversions_by_other_numbers_share_orders_direct_maps_and_map(turned_pai
     orders = []
     order = translation.farthest_order
     monkeypatch.setattr(translation, "farthest_order", lambda *of: orders.append(of[2]) or order(*of))
-    translation._orders.cache_clear()
+    inverse._orders.cache_clear()
     paired = PairedRows(turned_pair, anchors, "forward")
     specs = [InversionSpec(delta=delta, omega=4) for delta in (0.36, 0.34, 0.31)]
     found = [paired.invert(spec) for spec in specs]
     assert len(orders) == 4  # one for each pruning
     assert len({id(one.errors["least squares"]) for one in found}) == 1
     for one, spec in zip(found, specs, strict=True):
-        translation._orders.cache_clear()
+        inverse._orders.cache_clear()
         alone = invert_pair(turned_pair, anchors, spec)
         np.testing.assert_array_equal(one.recovered, alone.recovered)
         assert one.scores == alone.scores

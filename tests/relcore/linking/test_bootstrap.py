@@ -22,7 +22,7 @@ from relcore.linking.bootstrap import bootstrap_anchors, share_found
 from relcore.linking.link import BootstrapSpec, held_out_split, links_table, relative_scores
 from relcore.linking.pictures import BootstrapScores
 from relcore.migrate.pairing import parts_of
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.spaces.ids import GuessedIds, mark_unscored
 from relcore.spaces.matching import match

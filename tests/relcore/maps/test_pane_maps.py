@@ -22,7 +22,7 @@ from relcore.maps.pane_maps import (
     reduce_pair,
 )
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 

@@ -12,7 +12,7 @@ from relcore.maps import pane_maps, principal_axes, reduction
 from relcore.maps.pane_maps import map_pair, pane_matrices, reduce_pair
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.maps.reduction import reduce_spaces
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 

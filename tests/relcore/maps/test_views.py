@@ -19,7 +19,7 @@ from relcore.maps.pane_maps import (
 )
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.maps.reduction import reduce_spaces
-from relcore.represent.translation import ProjectionSpec, represent
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 

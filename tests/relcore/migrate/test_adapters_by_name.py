@@ -16,8 +16,8 @@ from relcore.migrate.adapters import (
     WhitenedRelativeAdapter,
 )
 from relcore.migrate.migration import Migration
+from relcore.represent.inverse import InverseRelativeProjection
 from relcore.represent.projection import RelativeProjection
-from relcore.represent.translation import InverseRelativeProjection
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from relcore.compare.scene import comparison_scene
 from relcore.figures.style import Style
 from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.represent.translation import REPRESENTATIONS
+from relcore.represent.representations import REPRESENTATIONS
 from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match
 

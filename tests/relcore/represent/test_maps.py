@@ -10,14 +10,9 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
+from relcore.represent.inverse import InverseRelativeProjection, recovery_errors
 from relcore.represent.projection import RelativeProjection
-from relcore.represent.translation import (
-    Affine,
-    InverseRelativeProjection,
-    LeastSquares,
-    Procrustes,
-    recovery_errors,
-)
+from relcore.represent.translation import Affine, LeastSquares, Procrustes
 
 N = 400
 D = 12

@@ -5,7 +5,7 @@ import pytest
 
 from relcore.engine.device import device_of
 from relcore.engine.top_rows import TopRows
-from relcore.represent.translation import REPRESENTATIONS
+from relcore.represent.representations import REPRESENTATIONS
 from relcore.scores.passes import AlignedPair, RowPair
 from relcore.scores.roles import RowRoles, ScoreRequest
 from relcore.scores.sums import Sums

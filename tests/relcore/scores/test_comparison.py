@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ortho_group
 
 from relcore.compare.agreement import neighbour_agreement, neighbours_of
-from relcore.represent.translation import ProjectionSpec, represent
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import held_out, score_differences, score_pair
 from relcore.scores.neighbours import jaccard, mrr

@@ -10,7 +10,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.mapped_rows import as_mapped_rows
 from relcore.engine.device import TorchDevice, cached_size, device_of
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

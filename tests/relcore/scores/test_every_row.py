@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.compare.reports import ExactScores
-from relcore.represent.translation import ProjectionSpec, represent
+from relcore.represent.representations import ProjectionSpec, represent
 from relcore.scores import passes
 from relcore.scores.comparison import class_labels, held_out, score_pair
 from relcore.spaces.matching import match

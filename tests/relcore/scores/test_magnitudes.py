@@ -7,14 +7,9 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import INVERSES, SIMILARITIES
 from relcore.base.rows import unit_rows
 from relcore.files.reading import load_space
+from relcore.represent.inverse import InverseRelativeProjection, recovery_errors
 from relcore.represent.projection import RelativeProjection
-from relcore.represent.translation import (
-    REPRESENTATIONS,
-    InverseRelativeProjection,
-    ProjectionSpec,
-    recovery_errors,
-    represent,
-)
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import held_out, score_pair
 from relcore.scores.neighbours import jaccard
 from relcore.scores.score import Score

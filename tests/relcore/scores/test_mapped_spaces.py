@@ -8,7 +8,7 @@ import pytest
 
 from relcore.maps.pane_maps import pca_pair
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import score_forms
 from relcore.scores.score_report import score_table
 from relcore.spaces.ids import RowNumbers

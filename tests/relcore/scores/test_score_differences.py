@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import (
     anchor_differences,
     class_labels,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.base.names import SIMILARITIES
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, held_out, score_forms, score_pair
 from relcore.spaces.ids import GuessedIds, mark_unscored
 from relcore.spaces.matching import match

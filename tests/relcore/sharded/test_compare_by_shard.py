@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.represent.strategies import select_anchors
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels, held_out, score_pair
 from relcore.sharded.comparison import compare_shards

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.shards import made
 from relcore.base.errors import SpaceError
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.sharded.comparison import compare_shards
 from relcore.sharded.runner import FAN, Runner, ShardWork

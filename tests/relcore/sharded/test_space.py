@@ -8,8 +8,8 @@ import pytest
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import load, need_access
+from relcore.represent.representations import ProjectionSpec
 from relcore.represent.strategies import select_anchors
-from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.runs.work import Context
 from relcore.sharded.runner import Runner

@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix, f1_score, precision_recall_fscore_
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
-from relcore.represent.translation import MethodSettings
+from relcore.represent.representations import MethodSettings
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.classifiers import Stitching, StitchRun, split_rows
 from relcore.stitch.shared_rows import share_rows

@@ -4,7 +4,7 @@ import pytest
 
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.represent.translation import MethodSettings
+from relcore.represent.representations import MethodSettings
 from relcore.stitch.stitching import StitchSpec, printed_summary, stitch_matrix
 
 pytestmark = pytest.mark.usefixtures("own_store")

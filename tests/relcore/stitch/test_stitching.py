@@ -14,7 +14,7 @@ from relcore.catalog.encodings import encode
 from relcore.compare.pictures import exportable
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SmallVision, held_out_rows
-from relcore.represent.translation import MethodSettings
+from relcore.represent.representations import MethodSettings
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.charts import StitchConfusion, StitchMatrix

@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from relcore.base.names import STUDIES, StudyName
+from relcore.base.families import StudyName
+from relcore.base.names import STUDIES
 from relcore.commands import progress
 from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy

@@ -14,7 +14,7 @@ from relcore.encoders.bundled_data import digits_dataset
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.swept_vision import SweptVision
 from relcore.invert.inversion import sides
-from relcore.represent.translation import InverseRelativeProjection, recovery_errors
+from relcore.represent.inverse import InverseRelativeProjection, recovery_errors
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace

@@ -15,7 +15,7 @@ from relcore.figures.style import LIGHT
 from relcore.runs import entries
 from relcore.scores.score import Score, share_interval
 from relcore.universe.charts import CHARTS, UniverseChart, charts_of, map_of_spaces, moving_rows
-from relcore.universe.universe import retrieval
+from relcore.universe.retrieval import retrieval
 
 N = 600
 WIDE = 12

@@ -1,0 +1,151 @@
+"""The verdict on a drift: every measured value is compared with its threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from relcore.base.families import Named
+from relcore.base.junit import GateCase
+from relcore.base.numbers import general, short
+from relcore.drift.measures import (
+    EVERYTHING_NEW,
+    NEW_QUERIES,
+    ROWS,
+    Measure,
+)
+
+SITUATIONS = {
+    EVERYTHING_NEW: Named("Everything is new", help="rows and queries are embedded by the new version"),
+    NEW_QUERIES: Named(
+        "New queries, old vectors", help="queries of the new version search the vectors of the old version"
+    ),
+}
+TABLES = {
+    **SITUATIONS,
+    ROWS: Named(
+        "Broken rows",
+        help="rows that were whole and are now missing, zero, repeated or out of place; constant dimensions",
+    ),
+}
+QUANTITIES = {
+    "churn": Named("churn", help="share of the nearest neighbours that changed"),
+    "rho": Named("ρ", help="what remains after shift, scale and rotation"),
+    "lost": Named(
+        "lost queries",
+        help="share of the queries that rank another row's old vector above the own row's",
+    ),
+    "missing": Named("missing rows", help="share of the old rows that the new version lacks"),
+    "zero": Named("zero rows", help="share of the rows that are zero vectors"),
+    "repeated": Named(
+        "repeated rows",
+        help="share of the rows with another row's vector, if the two rows differ in the other version",
+    ),
+    "moved": Named(
+        "rows out of place",
+        help="share of the rows whose direction or length did not change as that of most rows did; 0 if most"
+        " rows changed",
+    ),
+    "constant": Named("constant dimensions", help="share of the dimensions with the same number in all rows"),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """The comparison of one measured value with its threshold.
+
+    `sure` is the lower bound of a one-sided confidence interval for the value minus its noise level. For
+    classes, the confidence level has a Bonferroni correction. An alarm needs a `sure` above the threshold.
+    """
+
+    measure: Measure
+    sure: float
+    threshold: float
+    alarm: bool
+
+    @property
+    def name(self) -> str:
+        of = ""
+        if self.measure.group:
+            of = f" of class {self.measure.group!r}"
+        return f"{QUANTITIES[self.measure.quantity].title}{of}"
+
+
+@dataclass(frozen=True)
+class DriftVerdict:
+    """The outcome of all checks of a drift. If no search can work in a situation, `impossible` maps its name
+    to the reason."""
+
+    checks: tuple[Check, ...]
+    impossible: dict[str, str]
+
+    def alarms(self, situation: str) -> list[Check]:
+        # Alarms of broken rows come first, because these rows count in both situations.
+        alarms = [one for one in self.checks if one.alarm and one.measure.situation in (ROWS, situation)]
+        return sorted(
+            alarms,
+            key=lambda one: (
+                one.measure.situation != ROWS,
+                bool(one.measure.group),
+                one.measure.quantity == "moved",  # last, because repeated rows are often also out of place
+                one.threshold - one.sure,
+            ),
+        )
+
+    def alarmed(self, situations: Sequence[str] = tuple(SITUATIONS)) -> bool:
+        return any(name in self.impossible or self.alarms(name) for name in (ROWS, *situations))
+
+    def table(self) -> pd.DataFrame:
+        columns = ("situation", "quantity", "group", "value", "noise", "sure", "threshold", "alarm", "n")
+        rows = [[(vars(check.measure) | vars(check))[name] for name in columns] for check in self.checks]
+        return pd.DataFrame(rows, columns=[*columns[:-1], "rows"])
+
+
+def excess(check: Check) -> str:
+    """A text with the measured and the allowed value of a check: ``"churn .547 (share of …; allowed: .050
+    above the noise level, .001)"``."""
+    usual = "the noise level"
+    if check.measure.situation == ROWS:
+        usual = "what was broken before"
+    return (
+        f"{check.name} {short(check.measure.value)} ({QUANTITIES[check.measure.quantity].help}; allowed:"
+        f" {short(check.threshold)} above {usual}, {small(check.measure.noise)})"
+    )
+
+
+def small(value: float) -> str:
+    if value >= 0.001 or value == 0:
+        return short(value)
+    if value < 1e-4:
+        return "< .001"
+    return general(value, 1)
+
+
+_LEAST = 1e-3  # minimum divisor of `by_severity`, because a threshold may be 0
+
+
+def cases_of(verdict: DriftVerdict, situations: Sequence[str]) -> list[GateCase]:
+    """All checks as conditions of a gate. Those of other situations than the given ones are not judged."""
+    told = "The chosen gate does not decide by this."
+    cases = []
+    for check in by_severity(verdict):
+        situation = check.measure.situation
+        judged = situation in (ROWS, *situations)
+        cases.append(GateCase(situation, check.name, excess(check), check.alarm, "" if judged else told))
+    for situation, reason in verdict.impossible.items():
+        judged = situation in situations
+        cases.append(GateCase(situation, "dimensions", reason, True, "" if judged else told))
+    return cases
+
+
+def by_severity(verdict: DriftVerdict) -> list[Check]:
+    return sorted(
+        verdict.checks,
+        key=lambda check: (
+            bool(check.measure.group),
+            not check.alarm,
+            -check.sure / max(check.threshold, _LEAST),
+        ),
+    )
