@@ -13,6 +13,8 @@ import pytest
 from benchmarks.shards import made
 from relcore.base.errors import SpaceError
 from relcore.represent.representations import ProjectionSpec
+from relcore.runs.entries import StoreError
+from relcore.runs.jobs import QueueInPlace
 from relcore.runs.store import Store
 from relcore.sharded.comparison import compare_shards
 from relcore.sharded.runner import FAN, Runner, ShardWork
@@ -220,3 +222,19 @@ def test_the_mean_is_that_of_all_rows_at_any_scale(tmp_path, scale):
     projection = ProjectionSpec().projection().fit(rows, anchors=written.anchors)
     found = whole(ShardedSpace.open(tmp_path / "goal")).vectors
     np.testing.assert_allclose(found, projection.transform(rows), atol=1e-5)
+
+
+def test_queue_without_processes_computes_in_threads_and_needs_a_writable_store(tmp_path, monkeypatch):
+    space = space_of(3)
+    queue = QueueInPlace(print)
+    queue.store = Store(tmp_path / "store")
+    found = Runner(queue.store, queue).run(Sums(str(tmp_path / "log")), space.alone, "")
+    assert found.computed == 3
+
+    def refuse():
+        raise StoreError("read-only")
+
+    monkeypatch.setattr(queue.store, "require_writable", refuse)
+    with pytest.raises(StoreError, match="read-only"):
+        Runner(queue.store, queue).run(Sums(str(tmp_path / "other")), space.alone, "")
+    assert not computed(tmp_path / "other")
