@@ -151,7 +151,7 @@ def measure(rows: int, width: int, shards: int, workers: int, n_anchors: int) ->
 
 
 _THREADS_TITLE = "## Without a cluster"
-_ROUNDS = 3
+_ROUNDS = 2
 
 
 def threads_section(rows: int, width: int, shards: int, n_anchors: int) -> str:
