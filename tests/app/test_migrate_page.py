@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from app.migrate import judging, panel
+from app.migrate import judging
 from app.migrate.panel import _AFTER
 from app.page_settings import _Settings
 from app.workspace import History, Workspace
@@ -121,9 +121,9 @@ def judge_key(session, key):
 def test_a_press_counts_once_for_the_shown_question(monkeypatch, tmp_path):
     told = []
     kept = {}
-    monkeypatch.setattr(panel.st, "toast", lambda text, icon: told.append(text))
-    monkeypatch.setattr(panel, "save_value", kept.__setitem__)
-    monkeypatch.setattr(panel, "saved_value", kept.get)
+    monkeypatch.setattr(judging.st, "toast", lambda text, icon: told.append(text))
+    monkeypatch.setattr(judging, "save_value", kept.__setitem__)
+    monkeypatch.setattr(judging, "saved_value", kept.get)
     setup = SimpleNamespace(digests=("a", "b"))
     first, second = (Answer(query, ("x",), ("y",), "keep") for query in "pq")
     for answer in (first, replace(first, preferred="other"), second, first):

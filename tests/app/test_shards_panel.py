@@ -6,7 +6,7 @@ import pytest
 from relcore.base.access import DATA, ENVIRONMENT, OPENED
 from relcore.catalog.catalog import load
 from relcore.cli import main
-from relcore.sharded import operations
+from relcore.sharded import survey
 from tests.app.conftest import Session
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
@@ -70,7 +70,7 @@ def test_a_shared_app_opens_folders_of_its_data_only(page, folders, tmp_path, tm
 
 def test_samples_of_the_command_line_open_the_session(folders, monkeypatch, own_store):
     monkeypatch.setattr("os.execve", lambda *given: monkeypatch.setenv(OPENED, given[2][OPENED]))
-    monkeypatch.setattr(operations, "MOST_ROWS", 2000)
+    monkeypatch.setattr(survey, "MOST_ROWS", 2000)
     assert main(["app", *folders, "--sample", "500"]) == 0
     session = Session()
     assert not session.errors

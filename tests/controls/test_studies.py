@@ -13,7 +13,7 @@ from relcore.encoders.vision import held_out_rows
 from relcore.runs.store import Store
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-from relcore.studies import networks, similarity_performance
+from relcore.studies import anchor_count, pruning, relative_training, similarity_performance
 from relcore.studies.study import StudySpec, study_of
 
 # Few rows, anchors a third of them or more, dimensions near the number of anchors, one class rare.
@@ -53,9 +53,10 @@ def near_chance_of_accuracy(scores, m):
 @pytest.fixture
 def spaces(monkeypatch):
     spaces = unrelated()
-    monkeypatch.setattr(networks, "word_pair", lambda *arguments: match(*spaces))
-    monkeypatch.setattr(networks, "labelled_spaces", lambda *arguments: spaces)
-    monkeypatch.setattr(networks, "test_ids_of", lambda data, space: ())
+    monkeypatch.setattr(pruning, "word_pair", lambda *arguments: match(*spaces))
+    for module in (anchor_count, pruning, relative_training):
+        monkeypatch.setattr(module, "labelled_spaces", lambda *arguments: spaces)
+        monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
     monkeypatch.setattr("relcore.studies.data.test_ids_of", lambda data, space: ())
     return spaces
 
@@ -77,7 +78,7 @@ def shuffled_digits(tmp_path):
 
 
 def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch):
-    monkeypatch.setattr(networks, "load_dataset", lambda *arguments: shuffled_digits)
+    monkeypatch.setattr(relative_training, "load_dataset", lambda *arguments: shuffled_digits)
     _, _, table = measured("trained-count", lambda one: one["n_anchors"] == 50, 1, epochs=5)
     spec = SweptVision(epochs=4, width=16)
     best = similarity_performance._measure(spec, shuffled_digits, lambda *told: None, None).values["accuracy"]

@@ -13,7 +13,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.base.mapped_rows import MappedRows
-from relcore.catalog import catalog
+from relcore.catalog import encodings
 from relcore.catalog.catalog import encode_again, encoding_spec
 from relcore.catalog.encodings import (
     encode,
@@ -238,7 +238,7 @@ def texts_that_end(texts, end):
 
 
 def test_texts_are_encoded_in_order_of_their_lengths_within_window(store, log, texts, monkeypatch):
-    monkeypatch.setattr(catalog, "_WINDOW", 5)  # of blocks of 10
+    monkeypatch.setattr(encodings, "_WINDOW", 5)  # of blocks of 10
     [space] = encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
     expected = np.array([(len(text), text.count("a")) for text in texts], dtype=np.float32)
     np.testing.assert_array_equal(space.vectors, expected)
@@ -266,7 +266,7 @@ def test_on_gpu_block_is_written_beside_work_on_next(store, log, texts, monkeypa
         encoded.append(len(notes(log, "block")))
         put(store, key, *entry)
 
-    monkeypatch.setattr(catalog, "torch_name", lambda: device)
+    monkeypatch.setattr(encodings, "torch_name", lambda: device)
     monkeypatch.setattr(Store, "put", slowly)
     encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
     ahead = device == "cuda"
@@ -284,7 +284,7 @@ def bare_store(tmp_path):
 
 @pytest.fixture
 def all_are_large(monkeypatch):
-    monkeypatch.setattr(catalog, "MAP_FROM", 1)
+    monkeypatch.setattr(encodings, "MAP_FROM", 1)
 
 
 def labelled(vectors):

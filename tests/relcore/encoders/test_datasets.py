@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from relcore.base.errors import SpaceError
-from relcore.encoders import datasets
+from relcore.encoders import bundled_data
 from relcore.encoders.bundled_data import LANGUAGES, N_SENTENCES, load_parallel
 from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
 from relcore.encoders.datasets import available_datasets, load_dataset
@@ -15,7 +15,7 @@ ARTICLES = {"B": ["b one.", "b two.", "b three."], "A": ["a one."], "C": ["c one
 
 @pytest.fixture
 def small_wikipedia(monkeypatch):
-    monkeypatch.setattr(datasets, "sentences_by_article", lambda store=None: ARTICLES)
+    monkeypatch.setattr(bundled_data, "sentences_by_article", lambda store=None: ARTICLES)
 
 
 def test_digits_are_scikit_learns():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.encoders import dataset, encoder
+from relcore.encoders import dataset
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.model_files import content_of_model, model_folder
@@ -302,7 +302,7 @@ def test_a_network_that_never_answers_is_given_up_within_three_seconds(monkeypat
     monkeypatch.setattr(
         threading.Thread, "join", lambda thread, timeout=None: waits.append(timeout) or join(thread, timeout)
     )
-    monkeypatch.setattr(encoder, "PATIENCE", dataset.PATIENCE / 10)
+    monkeypatch.setattr(dataset, "PATIENCE", dataset.PATIENCE / 10)
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert not dataset.answers(f"http://127.0.0.1:{server.getsockname()[1]}/")
     assert dataset.PATIENCE + 0.5 in waits

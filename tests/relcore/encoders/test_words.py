@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.encoders import dataset, sentences
+from relcore.encoders import dataset, words
 from relcore.encoders.words import BUNDLED, load_words, word_categories
 
 
@@ -50,7 +50,7 @@ def test_gensim_data_on_this_machine_needs_no_network(folder, monkeypatch, form)
         content += word.encode() + b" " + row
     (folder / "glove-twitter-25").mkdir()
     (folder / "glove-twitter-25" / "glove-twitter-25.gz").write_bytes(gzip.compress(content))
-    monkeypatch.setattr(sentences, "answers", lambda url: pytest.fail("asked the network"))
+    monkeypatch.setattr(words, "answers", lambda url: pytest.fail("asked the network"))
     space = load_words("glove-twitter-25", limit=1)
     assert (space.name, list(space.ids)) == ("glove-twitter-25", ["the"])
     np.testing.assert_array_equal(load_words("glove-twitter-25").vectors, [[1, 2.25], [3.5, -4]])
@@ -58,7 +58,7 @@ def test_gensim_data_on_this_machine_needs_no_network(folder, monkeypatch, form)
 
 def test_without_a_network_it_says_so_at_once(folder, monkeypatch):
     asked = []
-    monkeypatch.setattr(sentences, "answers", lambda url: asked.append(url) or dataset.answers(url))
+    monkeypatch.setattr(words, "answers", lambda url: asked.append(url) or dataset.answers(url))
     monkeypatch.setattr(gensim.downloader, "DATA_LIST_URL", "http://127.0.0.1:9/list.json")
     monkeypatch.setattr(gensim.downloader, "load", lambda *_, **__: pytest.fail("the download was begun"))
     with pytest.raises(

@@ -5,13 +5,13 @@ import pytest
 
 from relcore.base.environment import use_device
 from relcore.base.rows import unit_rows
-from relcore.engine import engine
+from relcore.engine import both_ways
 from relcore.engine.both_ways import best_both_ways, best_without, crowding, mean_of_nearest
 
 
 @pytest.fixture(params=["cpu", "torch"], autouse=True)
 def device(request, monkeypatch):
-    monkeypatch.setattr(engine, "BLOCK_BYTES", 4 * 90 * 37)  # blocks of 37 rows, the last one shorter
+    monkeypatch.setattr(both_ways, "BLOCK_BYTES", 4 * 90 * 37)  # blocks of 37 rows, the last one shorter
     with use_device(request.param):
         yield request.param
 

@@ -116,7 +116,7 @@ def test_the_second_time_no_value_is_looked_at(tmp_path, store, name):
     digest = on_disk(path, store).digest
     with (
         patch.object(MappedRows, "blocks", side_effect=AssertionError("a look at the values")),
-        patch("relcore.files.vector_cells.vectors_of", side_effect=AssertionError("decoded again")),
+        patch("relcore.files.table_formats.vectors_of", side_effect=AssertionError("decoded again")),
     ):
         again = on_disk(path, store)
         assert again.digest == digest

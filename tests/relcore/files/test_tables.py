@@ -10,7 +10,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.files import tables
+from relcore.files import table_formats, text_tables
 from relcore.files.formats import checked_ids
 from relcore.files.reading import load_space
 from relcore.spaces.ids import checked_counts
@@ -18,8 +18,9 @@ from relcore.spaces.ids import checked_counts
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_batches_join_without_seam_and_stop_at_limit(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 2_000)
-    monkeypatch.setattr(tables, "_BATCH_ROWS", 70)
+    for module in (table_formats, text_tables):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(table_formats, "BATCH_ROWS", 70)
     frame = pd.DataFrame({"x": np.arange(1_000.0), "y": -np.arange(1_000.0)})
     path = tmp_path / f"t{suffix}"
     frame.insert(0, "w", [f"w{i}" for i in range(1_000)])

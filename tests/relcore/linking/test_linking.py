@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import quadratic_assignment
 
 from relcore.base.rows import mean_row, unit_rows
-from relcore.engine import engine
+from relcore.engine import both_ways
 from relcore.linking import bootstrap, clusters
 from relcore.linking.bootstrap import bootstrap_anchors
 from relcore.linking.clusters import (
@@ -115,7 +115,7 @@ def dense(X, Y, k):
 
 @pytest.mark.parametrize(("n", "m", "k"), [(257, 90, 10), (61, 803, 3)])
 def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, rng, n, m, k):
-    monkeypatch.setattr(engine, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
+    monkeypatch.setattr(both_ways, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
     X = unit_rows(rng.normal(size=(n, 12)))
     Y = unit_rows(rng.normal(size=(m, 12)))
     scores = dense(X, Y, k)
@@ -135,7 +135,7 @@ def test_equal_rows_are_paired_once(rng):
 
 
 def test_memory_stays_at_a_block(monkeypatch, rng):
-    monkeypatch.setattr(engine, "BLOCK_BYTES", 2**18)
+    monkeypatch.setattr(both_ways, "BLOCK_BYTES", 2**18)
     X = unit_rows(rng.normal(size=(3000, 12)))
     tracemalloc.start()
     match_csls(X, X)

@@ -5,7 +5,7 @@ import pytest
 
 from relcore.base.rows import unit_rows
 from relcore.encoders.words import load_words
-from relcore.linking import bootstrap, optimisation
+from relcore.linking import optimisation
 from relcore.linking.optimisation import hard_limit_assignment, optimise_anchors
 from tests.lazily import Lazily
 
@@ -22,7 +22,7 @@ def relatives(n, m):
 def test_blocks_give_the_largest_entries_of_the_transport_plan_of_pot(monkeypatch):
     import ot  # takes seconds
 
-    monkeypatch.setattr(bootstrap, "ASSIGNED_BYTES", 4 * 41 * 13)  # several blocks, the last one smaller
+    monkeypatch.setattr(optimisation, "ASSIGNED_BYTES", 4 * 41 * 13)  # several blocks, the last one smaller
     X, Y = relatives(70, 41)
     M = np.linalg.norm(X[:, None].astype(np.float64) - Y, axis=2)
     # POT begins with the columns; with the matrix transposed, these are the rows, as here.

@@ -10,7 +10,7 @@ import pytest
 
 from relcore.base.environment import use_device
 from relcore.base.names import SIMILARITIES
-from relcore.maps import pane_maps, reduction
+from relcore.maps import pane_maps, principal_axes
 from relcore.maps.pane_maps import (
     TWO,
     Directions,
@@ -73,9 +73,9 @@ def test_of_many_rows_axes_come_from_sample_and_note_says_so(pair, similarity, m
     spec = ReductionSpec(fit="first")
     rows = np.arange(N)
     expected, _ = pca_pair(pair, rows, "relative", MANY, projection, spec)
-    for module in (reduction, pane_maps):
+    for module in (principal_axes, pane_maps):
         monkeypatch.setattr(module, "SAMPLED_ROWS", 300)
-    monkeypatch.setattr(reduction, "MOST_PRODUCTS", 0)
+    monkeypatch.setattr(principal_axes, "MOST_PRODUCTS", 0)
     found, note = pca_pair(pair, rows, "relative", MANY, projection, spec)
     assert note == "PCA, fitted on the first space, by a sample of 300 rows"
     spread, most = (one[0].var(axis=0).sum() for one in (found, expected))

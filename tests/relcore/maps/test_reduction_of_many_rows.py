@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from relcore.maps import pane_maps, principal_axes, reduction
+from relcore.maps import neighbour_maps, pane_maps, principal_axes, reduction
 from relcore.maps.pane_maps import map_pair, pane_matrices, reduce_pair
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.maps.reduction import reduce_spaces
@@ -35,8 +35,9 @@ def rows(classes):
 
 @pytest.fixture
 def low_limit(monkeypatch):
-    monkeypatch.setattr(reduction, "FITTED_ROWS", LIMIT)
-    monkeypatch.setattr(reduction, "PLACED_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(neighbour_maps, "FITTED_ROWS", LIMIT)
+    monkeypatch.setattr(principal_axes, "FITTED_ROWS", LIMIT)
+    monkeypatch.setattr(neighbour_maps, "PLACED_AT_ONCE", AT_ONCE)
 
 
 @pytest.mark.slow  # compiling UMAP takes most of a minute

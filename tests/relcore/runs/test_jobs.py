@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from relcore.base.errors import NoCommonId, SpaceError
-from relcore.runs import jobs
+from relcore.runs import cluster, jobs
 from relcore.runs.cluster import JobQueueError, connect, warn_of_open
 from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.jobs import JobQueue
@@ -331,7 +331,7 @@ def test_scheduler_that_others_reach_without_certificate_is_warned_of_once(caplo
 
 def test_processes_of_this_machine_that_do_not_answer_are_named_so(monkeypatch):
     deaf = MagicMock(address="tcp://127.0.0.1:1", security=None)
-    monkeypatch.setattr(jobs, "LocalCluster", lambda *_: deaf)
+    monkeypatch.setattr(cluster, "LocalCluster", lambda *_: deaf)
     told = "got no answer in 1 s"
     with pytest.raises(JobQueueError, match=f"expected the processes of this machine to start, {told}"):
         connect(None, 1, 1)

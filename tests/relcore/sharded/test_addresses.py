@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.sharded import space as sharded
+from relcore.sharded import places
 from relcore.sharded.space import ShardedSpace
 from tests import loopback
 from tests.relcore.sharded.folders import whole
@@ -129,7 +129,7 @@ def test_shards_are_read_from_server_whatever_it_says_of_their_size(size):
 
 @pytest.mark.parametrize("name", LIES)
 def test_a_server_of_shards_is_not_believed(name, monkeypatch):
-    monkeypatch.setattr(sharded, "_MOST_SECONDS", 1)
+    monkeypatch.setattr(places, "_MOST_SECONDS", 1)
     with serving(**LIES[name]) as (address, seen), pytest.raises(SpaceError, match=r"127\.0\.0\.1|part-"):
         whole(ShardedSpace.open(address))
     assert len(seen) < 30

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from relcore.base import mapped_rows
-from relcore.base import rows as base_rows
 from relcore.base.mapped_rows import MappedRows, as_mapped_rows
 from relcore.base.rows import as_float32
 
@@ -102,13 +101,13 @@ def test_array_that_may_change_or_must_be_converted_is_no_map(tmp_path):
 
 def test_lengths_are_read_by_several_threads(monkeypatch):
     together = Barrier(2, timeout=60)
-    of_block = base_rows.lengths
+    of_block = mapped_rows.lengths
 
     def lengths(block):
         together.wait()
         return of_block(block)
 
-    monkeypatch.setattr(base_rows, "lengths", lengths)
-    monkeypatch.setattr(base_rows.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(mapped_rows, "lengths", lengths)
+    monkeypatch.setattr(mapped_rows.os, "cpu_count", lambda: 4)
     given = X[: 2 * mapped_rows.BLOCK_ROWS]
     np.testing.assert_array_equal(MappedRows([given]).lengths, of_block(given))

@@ -18,7 +18,7 @@ from relcore.represent.inverse import InverseRelativeProjection, recovery_errors
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
-from relcore.studies import anchor_count, networks
+from relcore.studies import anchor_count, pruning, relative_training
 from relcore.studies.pruning import BestCellChance, cells_of, inversion_sweep
 from relcore.studies.relative_training import absolute_and_relative_accuracy
 from relcore.studies.report import StudyChart
@@ -47,8 +47,9 @@ def copies(rng):
 
 @pytest.fixture
 def encoders(monkeypatch, copies):
-    monkeypatch.setattr(networks, "labelled_spaces", lambda data, store, report: copies)
-    monkeypatch.setattr(networks, "test_ids_of", lambda data, space: ())
+    for module in (anchor_count, pruning, relative_training):
+        monkeypatch.setattr(module, "labelled_spaces", lambda data, store, report: copies)
+        monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
 
 
 def options_of(kind, **options):
