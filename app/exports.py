@@ -91,7 +91,7 @@ def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None =
 def _import_paper() -> None:
     """Import Matplotlib once, in another thread, while the user reads the menu. The import takes seconds, and
     browsers may block a download that starts so long after its click."""
-    Thread(target=import_module, args=("relcore.figures.paper",), daemon=True).start()
+    Thread(target=import_module, args=("relcore.figures.paper_charts",), daemon=True).start()
 
 
 def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], bytes] | None) -> None:

@@ -335,19 +335,31 @@ def content_policy(scripts: Iterable[str], also: str = "") -> str:
     )
 
 
+# Drawing function → its module on screen and its module on paper.
+_DRAWN_IN = {
+    "lines_figure": ("screen", "paper_charts"),
+    "diagram_figure": ("screen", "paper_charts"),
+    "moving_figure": ("screen", "paper_charts"),
+    "matrices_figure": ("screen_matrices", "paper_charts"),
+    "panes_figure": ("screen", "paper"),  # on screen, the component draws the panes
+}
+
+
 def drawing_functions(
     function: str, *data: Any
 ) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
-    """Two functions that draw these data: by the function of this name in `screen`, and by that in `paper`.
+    """Two functions that draw these data: by the function of this name on screen, and by that on paper.
     These modules are imported only when a figure is drawn.
 
     The data are made `encodable`, because Matplotlib and Plotly fail on texts that UTF-8 cannot represent.
     """
 
-    def draw(medium: str, look: Any) -> Any:
-        return getattr(import_module(f"relcore.figures.{medium}"), function)(*map(encodable, data), look)
+    on_screen, on_paper = _DRAWN_IN[function]
 
-    return partial(draw, "screen"), partial(draw, "paper")
+    def draw(module: str, look: Any) -> Any:
+        return getattr(import_module(f"relcore.figures.{module}"), function)(*map(encodable, data), look)
+
+    return partial(draw, on_screen), partial(draw, on_paper)
 
 
 def chart_exportable(
