@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     )
     from relcore.base.names import METRICS as METRICS
     from relcore.catalog.catalog import SpaceSpec as SpaceSpec
+    from relcore.catalog.loading import load_space as load_space
     from relcore.catalog.naming import example_spaces as example_spaces
     from relcore.compare.pictures import figure_of as figure_of, panes_of as panes_of
     from relcore.compare.notebook import show as show
@@ -31,7 +32,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         chart_exportable as chart_exportable,
         histogram_exportable as histogram_exportable,
     )
-    from relcore.files.reading import load_space as load_space
+    from relcore.files.saving import save_space as save_space
     from relcore.files.selections import read_selection as read_selection
     from relcore.invert.inversion import InversionSpec as InversionSpec, invert as invert
     from relcore.linking.bootstrap import bootstrap_anchors as bootstrap_anchors
@@ -140,7 +141,7 @@ _MODULES = {
     "kernel_cka": "scores.matrix_measures",
     "linear_cka": "scores.cka",
     "link": "linking.link",
-    "load_space": "files.reading",
+    "load_space": "catalog.loading",
     "load_words": "encoders.words",
     "match": "spaces.matching",
     "mean_cosine": "scores.cka",
@@ -152,6 +153,7 @@ _MODULES = {
     "pwcca": "scores.subspace_measures",
     "read_selection": "files.selections",
     "rsa": "scores.matrix_measures",
+    "save_space": "files.saving",
     "second_order_cosine": "scores.neighbour_measures",
     "select_anchors": "represent.strategies",
     "show": "compare.notebook",

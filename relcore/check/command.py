@@ -22,7 +22,7 @@ from relcore.check.collection import Checked, CheckRows, check
 from relcore.check.repair import repair
 from relcore.commands.command import command, values_of
 from relcore.commands.options import JUnit, Results
-from relcore.files.saving import SPACE_KINDS, write_space
+from relcore.files.saving import SPACE_KINDS, save_space
 from relcore.passport.passport import SUFFIX, Passport
 from relcore.spaces.space import LatentSpace
 
@@ -94,7 +94,7 @@ def run_check(options: argparse.Namespace) -> Report:
         else:
             again = None
         whole, told = repair(space, found, again, task.random_state)
-        write_space(whole, options.repair)
+        save_space(whole, options.repair)
         notes.append(told)
     if options.plan:
         write(options.plan, (json.dumps(_plan(options.space, space, found), indent=2) + "\n").encode())

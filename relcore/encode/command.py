@@ -20,7 +20,7 @@ from relcore.commands.progress import follow, queue
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
 from relcore.encoders.encoder import Encoder
-from relcore.files.saving import SPACE_KINDS, write_space
+from relcore.files.saving import SPACE_KINDS, save_space
 from relcore.runs.store import Store
 
 
@@ -74,7 +74,7 @@ def run_encode(options: argparse.Namespace) -> Report:
         if goal := options.output:
             if len(specs) != 1:
                 goal = goal.with_stem(f"{goal.stem}-{number}")
-            write_space(space, goal)
+            save_space(space, goal)
             row["file"] = str(goal)
         rows.append(row)
     options.output = None  # the spaces are in files already, whose names the report lists

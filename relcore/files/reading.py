@@ -111,48 +111,10 @@ def load_space(
     map_from: int = MAP_FROM,
     store: Store | None = None,
 ) -> LatentSpace:
-    """Load the space in a file. The suffix of the file determines its format.
+    """Load the space in a file or a folder of shards. The suffix of the file determines its format.
 
-    The vectors of a large .npy, .safetensors or .arrow file of floats stay on disk, and rows are read on use.
-    The vectors of a large .parquet file are decoded once, into the store. Without ids in the file, they are
-    "0", "1", … With RELSCOPE_CONFINED=1 (the app and the commands), files are parsed in a confined process.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file, or a folder of shards or of `datasets.save_to_disk`, in a format that is listed above.
-    name, limit : str, int, optional
-        The name of the space (by default the file's, without its suffix), and the number of rows to read.
-    ids : sequence of str or "rows", optional
-        Ids that replace those of the file; "rows" means row numbers, with the file's ids as payload.
-    metadata : str or Path, optional
-        A .csv, .tsv or .parquet file with ids, labels and counts. If both files have ids, they are joined by
-        id; if not, by order, and the space's `note` says so.
-    id_column, label_column, count_column : str, optional
-        Columns of the table or of `metadata`. By default they are chosen by name or kind.
-    text_column, picture_column, ignore : str, optional; sequence of str
-        The app shows the text and picture columns and does not load them. `ignore` leaves columns out.
-    encoding : str
-        Encoding of a .csv or .tsv file, or of `metadata`; by default UTF-8 or the likely one, see `note`.
-    matrix : str, optional
-        The array or tensor to read, if the file has several.
-    invalid, duplicates : "error", or "drop" and "first"
-        What to do with rows that are not finite and with repeated ids. A warning counts dropped rows.
-    max_bytes : int, optional
-        Memory limit for vectors (as float32) and ids; by default 8 GiB, but at most 60 % of free memory.
-    map_from, store : int; Store, optional
-        Vectors of files of at least `map_from` bytes stay on disk. `store` keeps their lengths, digests and
-        decoded vectors; by default it is the environment's store.
-
-    Examples
-    --------
-    >>> from tempfile import mkdtemp
-    >>> import numpy as np
-    >>> from relcore import load_space
-    >>> path = mkdtemp() + "/words.npz"
-    >>> np.savez(path, vectors=np.eye(3), ids=["king", "queen", "river"])
-    >>> load_space(path, limit=2).ids.tolist()
-    ['king', 'queen']
+    `relcore.catalog.loading.load_space`, the public function, explains the arguments; it also takes names of
+    other spaces.
     """
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
@@ -166,7 +128,7 @@ def load_space(
     if invalid == "drop" or duplicates == "first":
         arguments = _without_bad_rows(arguments, name, invalid, duplicates, notes)
     for note in notes:
-        warnings.warn(note, stacklevel=2)
+        warnings.warn(note, stacklevel=4)  # the caller of the public function
     space = LatentSpace(**arguments, name=name)
     space.note = "; ".join(notes)
     return space

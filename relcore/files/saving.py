@@ -14,10 +14,10 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.writing import replacing
 from relcore.files.columns import OPTIONS
 from relcore.files.numpy_files import packed_texts
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.matching import as_space
+from relcore.spaces.space import MatrixLike
 
 FILE_OPTIONS = (*OPTIONS.values(), "ignore", "encoding", "matrix", "metadata", "ids", "invalid", "duplicates")
-# Write a space to a file from which `load_space` reads the same space.
 SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 
 
@@ -38,9 +38,35 @@ def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) 
         )
 
 
-def write_space(space: LatentSpace, path: Path) -> None:
-    """Write a space to a .npz, .safetensors or .parquet file. `load_space` reads the same space from it."""
+def save_space(space: MatrixLike, path: str | Path) -> None:
+    """Write a space to a file, from which `load_space` reads the same vectors, ids, labels and counts.
+
+    Parameters
+    ----------
+    space : LatentSpace or matrix (n, d)
+        Rows without ids get the ids "0", "1", … The payload is not written.
+    path : str or Path
+        A name that ends in .npz, .safetensors or .parquet. A file of this name is replaced.
+
+    Raises
+    ------
+    SpaceError
+        The name has another ending, or its folder does not exist. An id or a label has a line break, which
+        a .safetensors file cannot hold.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, load_space, save_space
+    >>> path = mkdtemp() + "/words.npz"
+    >>> save_space(LatentSpace(np.eye(3), ["king", "queen", "river"]), path)
+    >>> load_space(path).ids.tolist()
+    ['king', 'queen', 'river']
+    """
+    path = access.expand_home(path)
     need_suffix(path)
+    space = as_space(space)
     texts = {"ids": space.ids.tolist()} | ({} if space.labels is None else {"labels": space.labels.tolist()})
     arrays = {"vectors": np.asarray(space.vectors)}
     if space.counts is not None:

@@ -11,7 +11,7 @@ from relcore.commands.by_shard import samples
 from relcore.commands.command import command, values_of
 from relcore.commands.inputs import pair_settings
 from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, DrawnAnchors, Pair, Results, Sample
-from relcore.files.saving import SPACE_KINDS, write_space
+from relcore.files.saving import SPACE_KINDS, save_space
 from relcore.invert.inversion import InversionSpec, invert_pair, side_names
 from relcore.invert.recovery import RecoveryErrors
 from relcore.spaces.matching import match
@@ -40,7 +40,7 @@ def run_invert(options: argparse.Namespace) -> Report:
             labels = pair.source.labels[inversion.rows]
         ids = pair.ids[inversion.rows]
         name = f"{source}, recovered"
-        write_space(LatentSpace(inversion.recovered, ids, name=name, labels=labels), options.output)
+        save_space(LatentSpace(inversion.recovered, ids, name=name, labels=labels), options.output)
     recipe = RecoveryErrors(**pair_settings(inputs.specs, pair, anchors), inversion=inversion.spec)
     charts = {"inversion-errors": partial(recipe.draw, inversion)}
     return inputs.noted(inversion.report((source, target), **charts))

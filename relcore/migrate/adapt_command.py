@@ -20,7 +20,7 @@ from relcore.commands.command import command
 from relcore.commands.options import SHARDS_HELP, Printed, Shards
 from relcore.commands.printing import written
 from relcore.commands.progress import Bar
-from relcore.files.saving import write_space
+from relcore.files.saving import save_space
 from relcore.migrate.by_shard import adapt_shards
 from relcore.runs.store import Store
 from relcore.sharded.space import ShardedSpace
@@ -123,7 +123,7 @@ def _readable(text: str) -> Iterator[StorePlace]:
         return
     space = load(space_spec(text))
     with Store().scratch() as folder:
-        write_space(space, path := folder / f"{space.digest}.parquet")
+        save_space(space, path := folder / f"{space.digest}.parquet")
         yield StorePlace("parquet", str(path))
 
 

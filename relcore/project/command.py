@@ -21,7 +21,7 @@ from relcore.commands.by_shard import is_by_shard, report_over_shards
 from relcore.commands.command import command, values_of
 from relcore.commands.options import SHARDS_HELP, DrawnAnchors, Printed, Shards
 from relcore.commands.printing import written
-from relcore.files.saving import need_suffix, write_space
+from relcore.files.saving import need_suffix, save_space
 from relcore.represent.representations import ProjectionSpec
 from relcore.represent.strategies import shared_anchors
 from relcore.sharded.space import ShardedSpace
@@ -100,5 +100,5 @@ def run_project(options: argparse.Namespace) -> Report:
     relative = projection.transform(space.vectors)
     name = f"{space.name}, relative"
     of_space = {"name": name, "labels": space.labels, "counts": space.counts}
-    write_space(LatentSpace(relative, space.ids, **of_space), options.output)
+    save_space(LatentSpace(relative, space.ids, **of_space), options.output)
     return report(*relative.shape, anchors)

@@ -24,8 +24,8 @@ from relcore.spaces.ids import (
     need_distinct_ids,
     scored_rows,
 )
-from relcore.spaces.space import LatentSpace, MatrixLike, matrix
-from relcore.spaces.table_ids import ids_of_index, index_of, is_default, need_no_other_numbers
+from relcore.spaces.space import LatentSpace, MatrixLike, ids_of, ids_of_rows, matrix
+from relcore.spaces.table_ids import index_of, is_default, need_no_other_numbers
 
 
 def n_equal_rows(vectors: np.ndarray) -> int:
@@ -43,17 +43,6 @@ def row_hashes(vectors: np.ndarray) -> pd.Series:
             for row in np.ascontiguousarray(vectors[start : start + BLOCK_ROWS])
         ]
     )
-
-
-def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:
-    """The ids of rows: those of a `LatentSpace`, or the index of a DataFrame (see `table_ids`). None if the
-    rows have no ids."""
-    if isinstance(X, LatentSpace):
-        return X._row_numbers or X.ids
-    index = index_of(X)
-    if index is None or is_default(index):
-        return None
-    return ids_of_index(index)
 
 
 def _need_no_guess(X: Any, Y: Any) -> None:
@@ -144,15 +133,7 @@ def as_space(X: Any, name: str = "space") -> LatentSpace:
     if isinstance(X, LatentSpace):
         return X
     rows = matrix(X, name, None, by_block=True)
-    index = index_of(X)
-    if index is not None and not index.is_unique:
-        twice = quote(index[index.duplicated()][:3])
-        raise SpaceError(
-            f"{name}: expected an index in which each value occurs once, got {twice} more than once;"
-            " .reset_index(drop=True) numbers the rows"
-        )
-    ids = ids_of(X)
-    return LatentSpace(rows, RowNumbers(len(rows)) if ids is None else ids, name=name)
+    return LatentSpace(rows, ids_of_rows(X, len(rows), name), name=name)
 
 
 def need_spaces(name: str, spaces: Any) -> None:

@@ -28,6 +28,7 @@ from relcore.spaces.ids import (
     need_distinct_ids,
     read_only,
 )
+from relcore.spaces.table_ids import ids_of_index, index_of, is_default
 
 # The digest of a space's content, computed block by block. Equal content has an equal digest, in memory and
 # on disk.
@@ -63,9 +64,10 @@ class LatentSpace:
         float32 array. `MappedRows` and read-only memory maps of float16 or float32 (``numpy.load(path,
         mmap_mode="r")``) stay on disk. The attribute `vectors` is then a float32 map, or `MappedRows` that
         give float32 for slices, row numbers and masks. Their file must not be rewritten while it is in use.
-    ids : n distinct strings
-        Rows of two spaces are paired by their ids (see `match`). `RowNumbers` take no memory until they are
-        used.
+    ids : n distinct strings, optional
+        Rows of two spaces are paired by their ids (see `match`). By default the index of a DataFrame, unless
+        it is 0, 1, 2, …, or the ids of a space; otherwise the row numbers "0", "1", …, which take no memory
+        until they are used.
     name : str
         The name that is shown, such as ``"word2vec-novels"``.
     labels : n strings, optional
@@ -97,6 +99,8 @@ class LatentSpace:
     (3, 3)
     >>> space.rows(["river", "king"])
     array([2, 0])
+    >>> LatentSpace(np.eye(3)).ids.tolist()
+    ['0', '1', '2']
     """
 
     note: str = ""
@@ -104,7 +108,7 @@ class LatentSpace:
     def __init__(
         self,
         vectors: MatrixLike,
-        ids: Sequence[str] | np.ndarray,
+        ids: Sequence[str] | np.ndarray | None = None,
         *,
         name: str = "space",
         labels: Sequence[str] | np.ndarray | None = None,
@@ -128,6 +132,8 @@ class LatentSpace:
                 self._vectors = stored.plain
         n = len(given)
         self.dimension: int = given.shape[1]
+        if ids is None:
+            ids = ids_of_rows(vectors, n, name)
         if isinstance(ids, RowNumbers) and ids.n == n:
             self._row_numbers = ids
         else:
@@ -289,6 +295,33 @@ class LatentSpace:
             payload=None if self.payload is None else [self.payload[row] for row in rows],
             counts=None if self.counts is None else self.counts[rows],
         )
+
+
+def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:
+    """The ids of rows: those of a `LatentSpace`, or the index of a DataFrame (see `table_ids`). None if the
+    rows have no ids."""
+    if isinstance(X, LatentSpace):
+        return X._row_numbers or X.ids
+    index = index_of(X)
+    if index is None or is_default(index):
+        return None
+    return ids_of_index(index)
+
+
+def ids_of_rows(X: Any, n: int, name: str) -> Sequence[str] | np.ndarray:
+    """The ids of n rows for a new space: those of `ids_of`, or row numbers if there are none. Raises a
+    SpaceError for the index of a DataFrame that repeats."""
+    index = index_of(X)
+    if index is not None and not index.is_unique:
+        twice = quote(index[index.duplicated()][:3])
+        raise SpaceError(
+            f"{name}: expected an index in which each value occurs once, got {twice} more than once;"
+            " .reset_index(drop=True) numbers the rows"
+        )
+    ids = ids_of(X)
+    if ids is None:
+        return RowNumbers(n)
+    return ids
 
 
 # The types of rows (n, d) that public functions accept. One function converts all of them.

@@ -18,7 +18,7 @@ from relcore.commands.command import command, values_of
 from relcore.commands.inputs import loaded_spaces
 from relcore.commands.options import ByRow, Results, Scheduler
 from relcore.commands.printing import written
-from relcore.files.saving import need_suffix, write_space
+from relcore.files.saving import need_suffix, save_space
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
 
@@ -97,6 +97,6 @@ def _map_to_universe(options: argparse.Namespace, path: Path, space: LatentSpace
         with replacing(options.output) as stream:
             np.save(stream, rows)
     else:
-        write_space(LatentSpace(rows, space.ids, name=space.name, labels=space.labels), options.output)
+        save_space(LatentSpace(rows, space.ids, name=space.name, labels=space.labels), options.output)
     line = f"{len(rows):,} rows × {rows.shape[1]:,}, {options.to or 'common space'}"
     return written(line, n=len(rows), dimension=rows.shape[1], space=options.to)

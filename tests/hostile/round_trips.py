@@ -22,7 +22,7 @@ from relcore.catalog.encodings import load_encoding, put_space
 from relcore.commands.anchors import number_or_ids
 from relcore.files.links import read_links, write_links
 from relcore.files.reading import load_space
-from relcore.files.saving import write_space
+from relcore.files.saving import save_space
 from relcore.migrate.blind_test import Answer, BlindAnswers
 from relcore.passport.passport import KEY, Passport, PassportCard
 from relcore.runs import entries
@@ -133,7 +133,7 @@ def _links(file, ids, X):
 
 
 def _space(file, ids, X):
-    write_space(LatentSpace(X, ids, labels=ids[::-1]), Path(file))
+    save_space(LatentSpace(X, ids, labels=ids[::-1]), Path(file))
     found = load_space(Path(file))
     assert found.labels.tolist() == ids[::-1]
     return found.ids.tolist()

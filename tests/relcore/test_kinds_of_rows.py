@@ -8,6 +8,7 @@ in the fast tests and all in the slow ones; all rows come in by `relcore.spaces.
 
 import inspect
 import warnings
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -77,7 +78,7 @@ SAME = {
     "sparse matrix": sparse.csr_matrix,
     "sparse array": sparse.coo_array,
     "LatentSpace": lambda X: LatentSpace(X, IDS),
-    "LatentSpace without ids": lambda X: LatentSpace(X, list(map(str, range(N)))),
+    "LatentSpace without ids": LatentSpace,
     "rows in files": lambda X: MappedRows([X]),
 }
 
@@ -196,6 +197,15 @@ def migrated(X, Y):
     return [len(relcore.migrate(X, Y, spec=spec).pairs), len(ids)]
 
 
+def saved(X, Y):
+    with TemporaryDirectory() as folder:
+        for name, rows in (("x.npz", X), ("y.npz", Y)):
+            relcore.save_space(rows, f"{folder}/{name}")
+        first = relcore.load_space(f"{folder}/x.npz")
+        second = relcore.load_space(f"{folder}/y.npz")
+    return first.vectors @ second.vectors.T
+
+
 def versions(X, Y):
     return [relcore.drift(X, Y).rho]
 
@@ -238,6 +248,7 @@ QUICK = {
     "RelativeProjection of ids": lambda X, Y: (
         RelativeProjection().fit(X, anchors=relcore.select_anchors(X, 5)).transform(Y)
     ),
+    "save_space": saved,
     "select_anchors": lambda X, Y: [len(set(relcore.select_anchors(rows, 5))) for rows in (X, Y)],
 }
 LONG = {

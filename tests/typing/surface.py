@@ -30,6 +30,8 @@ rows = [[1.0, 2.0], [3.0, 4.0]]
 space = assert_type(rc.load_space("first.npy", limit=40), rc.LatentSpace)
 assert_type(rc.load_words(Path("second.vec")), rc.LatentSpace)
 assert_type(rc.LatentSpace(X, ["a"], labels=["b"]).labels, np.ndarray | None)
+assert_type(rc.LatentSpace(X).ids, np.ndarray)
+assert_type(rc.save_space(space, Path("copy.npz")), None)
 assert_type((space.vectors, space.ids, len(space), space.name), tuple[np.ndarray, np.ndarray, int, str])
 
 pair = assert_type(rc.match(space, X), Match)

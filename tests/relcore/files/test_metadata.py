@@ -17,7 +17,7 @@ from relcore.catalog.row_tables import TableColumns, row_items, with_their_table
 from relcore.files.columns import Choices
 from relcore.files.item_rows import metadata_columns
 from relcore.files.reading import load_space
-from relcore.files.saving import write_space
+from relcore.files.saving import save_space
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from tests.lazily import Lazily
@@ -82,7 +82,7 @@ def named_files(folder):
     ids = [f"d{row}" for row in range(N)]
     space = LatentSpace(vectors, ids)
     for suffix in (".npz", ".safetensors", ".parquet"):
-        write_space(space, folder / f"own{suffix}")
+        save_space(space, folder / f"own{suffix}")
     cells = pa.table({"id": ids, **{f"x{at}": vectors[:, at] for at in range(3)}})
     feather.write_feather(cells, folder / "own.arrow", compression="uncompressed")
     csv.write_csv(cells, folder / "own.csv")

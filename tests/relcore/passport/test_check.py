@@ -15,7 +15,7 @@ from relcore.check.repair import map_to_space
 from relcore.cli import main
 from relcore.encoders.words import load_words
 from relcore.engine.engine import Engine
-from relcore.files.saving import write_space
+from relcore.files.saving import save_space
 from relcore.passport.recipes import MIXED
 from relcore.passport.two_parts import ShortAxes, parts_of
 
@@ -254,7 +254,7 @@ def test_passport_compares_anchors_ranks_rows_and_names_family(mixed, tmp_path, 
     found = check(space(mixed), trusted=passports[0], known=passports)
     assert (found.change.kind, found.named, found.verdict) == ("same", "first", "two models")
     assert share_last(found.unlike) > 0.9
-    write_space(space(mixed), tmp_path / "index.npz")
+    save_space(space(mixed), tmp_path / "index.npz")
     known = ["--trusted", "first.safetensors", "--known", "first.safetensors,second.safetensors"]
     assert main(["check", "index.npz", *known, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
@@ -292,8 +292,8 @@ def test_the_command_ranks_repairs_and_plans(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     one = FIRST(1200)
     rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(D, D)))[0]
-    write_space(space(np.r_[one[:300] @ rotation, one[300:]].astype(np.float32)), tmp_path / "index.npz")
-    write_space(space(one[:90]), tmp_path / "again.npz")
+    save_space(space(np.r_[one[:300] @ rotation, one[300:]].astype(np.float32)), tmp_path / "index.npz")
+    save_space(space(one[:90]), tmp_path / "again.npz")
     call = ["check", "index.npz", "--again", "again.npz", "--repair", "whole.npz", "--plan", "plan.json"]
     assert main([*call, "-o", "rows.csv", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)

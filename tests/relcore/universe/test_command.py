@@ -6,7 +6,7 @@ import pytest
 from relcore import LatentSpace, Universe, load_space
 from relcore.catalog.task import recipe_of
 from relcore.figures.export import read_recipe
-from relcore.files.saving import write_space
+from relcore.files.saving import save_space
 
 pytestmark = pytest.mark.usefixtures("own_store")
 
@@ -19,7 +19,7 @@ def files(tmp_path):
     for name in "abcd":
         turn, _ = np.linalg.qr(rng.normal(size=(5, 5)))
         space = LatentSpace((true + 0.1 * rng.normal(size=true.shape)) @ turn, ids)
-        write_space(space, tmp_path / f"{name}.npz")
+        save_space(space, tmp_path / f"{name}.npz")
 
 
 def test_fit_add_and_map(files, tmp_path, run):

@@ -1,0 +1,149 @@
+"""`load_space`, which loads the space that a user names in a script as the commands do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from relcore.base.errors import SpaceError, quote
+from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, listed, load
+from relcore.catalog.naming import space_spec
+from relcore.files import reading
+from relcore.files.reading import MAP_FROM
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+
+
+def load_space(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    limit: int | None = None,
+    ids: Sequence[str] | Literal["rows"] | None = None,
+    metadata: str | Path | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    count_column: str | None = None,
+    text_column: str | None = None,
+    picture_column: str | None = None,
+    ignore: Sequence[str] = (),
+    encoding: str = "",
+    matrix: str | None = None,
+    invalid: Literal["error", "drop"] = "error",
+    duplicates: Literal["error", "first"] = "error",
+    max_bytes: int | None = None,
+    map_from: int = MAP_FROM,
+    store: Store | None = None,
+) -> LatentSpace:
+    """Load a space by the name that the commands take: a file, a vector store or a bundled space.
+
+    The vectors of a large .npy, .safetensors or .arrow file of floats stay on disk, and rows are read on use.
+    The vectors of a large .parquet file are decoded once, into the store. Without ids in the file, they are
+    "0", "1", … With RELSCOPE_CONFINED=1 (the app and the commands), files are parsed in a confined process.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, or a folder of shards or of `datasets.save_to_disk`. A text can also be what a command takes:
+        ``FILE#OPTION=VALUE``, such as ``two.npz#matrix=NAME``, ``lancedb:FOLDER#TABLE``, the name of a
+        bundled space or of an encoding in the store, or a .json file with the spec of a space. Except `name`,
+        `limit` and `store`, the arguments below are only for files.
+    name, limit : str, int, optional
+        The name of the space (by default the file's, without its suffix), and the number of rows to read.
+    ids : sequence of str or "rows", optional
+        Ids that replace those of the file; "rows" means row numbers, with the file's ids as payload.
+    metadata : str or Path, optional
+        A .csv, .tsv or .parquet file with ids, labels and counts. If both files have ids, they are joined by
+        id; if not, by order, and the space's `note` says so.
+    id_column, label_column, count_column : str, optional
+        Columns of the table or of `metadata`. By default they are chosen by name or kind.
+    text_column, picture_column, ignore : str, optional; sequence of str
+        The app shows the text and picture columns and does not load them. `ignore` leaves columns out.
+    encoding : str
+        Encoding of a .csv or .tsv file, or of `metadata`; by default UTF-8 or the likely one, see `note`.
+    matrix : str, optional
+        The array or tensor to read, if the file has several.
+    invalid, duplicates : "error", or "drop" and "first"
+        What to do with rows that are not finite and with repeated ids. A warning counts dropped rows.
+    max_bytes : int, optional
+        Memory limit for vectors (as float32) and ids; by default 8 GiB, but at most 60 % of free memory.
+    map_from, store : int; Store, optional
+        Vectors of files of at least `map_from` bytes stay on disk. `store` keeps their lengths, digests and
+        decoded vectors; by default it is the environment's store.
+
+    Raises
+    ------
+    SpaceError
+        Nothing has this name. An argument is given that the name already tells, or that only files take.
+        The file cannot be read as a space.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> import numpy as np
+    >>> from relcore import load_space
+    >>> path = mkdtemp() + "/words.npz"
+    >>> np.savez(path, vectors=np.eye(3), others=np.eye(2), ids=["king", "queen", "river"])
+    >>> load_space(path, limit=2).ids.tolist()
+    ['king', 'queen']
+    >>> load_space("word2vec-novels", limit=100)
+    LatentSpace('word2vec-novels', n=100, d=100, digest=991d09cd)
+    """
+    arguments = dict(locals())  # by name, before there are other variables
+    of_file = arguments.keys() - {"path", "name", "limit", "store"}
+    given = {option: arguments[option] for option in of_file if not _is_usual(option, arguments[option])}
+    return _named(path, name, limit, given, store)
+
+
+def _named(
+    path: str | Path, name: str | None, limit: int | None, given: dict[str, Any], store: Store | None
+) -> LatentSpace:
+    """Load the space of this name with the arguments of `load_space` that were given."""
+    if not isinstance(path, str):
+        return reading.load_space(path, name=name, limit=limit, store=store, **given)
+    spec = space_spec(path)
+    options: dict[str, Any] = dict(spec.options)
+    if spec.source == "file" and spec.limit is None and options.keys().isdisjoint((KEPT, UNSCORED)):
+        if twice := options.keys() & given.keys():
+            raise SpaceError(
+                f"{path!r:.80}: expected {quote(sorted(twice))} once, got it in the name and as an argument;"
+                " leave one out"
+            )
+        if "ignore" in options:
+            options["ignore"] = listed(spec, "ignore")
+        return reading.load_space(spec.name, name=name, limit=limit, store=store, **options, **given)
+    return _of_spec(spec, path, name, limit, given, store)
+
+
+_USUAL = {"ignore": (), "encoding": "", "invalid": "error", "duplicates": "error", "map_from": MAP_FROM}
+
+
+def _is_usual(option: str, value: Any) -> bool:
+    usual = _USUAL.get(option)
+    return value is usual or (isinstance(value, type(usual)) and value == usual)
+
+
+def _of_spec(
+    spec: SpaceSpec,
+    path: str,
+    name: str | None,
+    limit: int | None,
+    given: dict[str, Any],
+    store: Store | None,
+) -> LatentSpace:
+    """Load a space that is not simply a file."""
+    if given:
+        raise SpaceError(
+            f"{path!r:.80}: expected {quote(given)} only for a vector file, got a space from"
+            f" {spec.source!r}; leave it out"
+        )
+    if limit is not None:
+        spec = replace(spec, limit=limit if spec.limit is None else min(limit, spec.limit))
+    space = load(spec, store)
+    if name is None:
+        return space
+    renamed = space.with_columns(name=name)
+    renamed.note = space.note
+    return renamed
