@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
 from relcore.base.access import regular_file
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, quote
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
-from relcore.catalog.catalog import available, listed
+from relcore.catalog.catalog import SpaceSpec, available, listed, load, place_of
 from relcore.catalog.naming import space_specs
 from relcore.commands.command import command
 from relcore.commands.options import Printed
+from relcore.encoders.words import BUNDLED
 from relcore.files.columns import Choices, overview, size_in_words
 from relcore.files.parts import parts_of
-from relcore.files.reading import column_roles, shape_of
+from relcore.files.reading import column_roles, description_of, shape_of
 from relcore.files.table_formats import TABLES
+from relcore.stores.index import open_index
 
 # The command available lists spaces and tells what a file holds. The command encode encodes a dataset.
 
@@ -31,8 +34,8 @@ class AvailableOptions:
     file: str = setting(
         metavar="FILE",
         nargs="?",
-        help="a vector file or a folder of them: show its rows and dimensions, and the role of each column"
-        " of a table",
+        help="a vector file, a folder of them, or another space such as lancedb:FOLDER#TABLE: show its rows"
+        " and dimensions, its matrices if it has several, and the role of each column of a table",
     )
     data: Path = setting(
         None,
@@ -78,32 +81,72 @@ def run_available(options: argparse.Namespace) -> Report:
 
 
 def file_report(options: argparse.Namespace) -> Report:
-    """A report on what a file or a folder contains."""
-    text = options.file
-    specs = space_specs(text)
-    if any(spec.source != "file" for spec in specs):
-        raise SpaceError(
-            f"{text!r:.80}: expected a vector file or a folder of them, got another space; name a file"
-        )
-    path = Path(specs[0].name)
+    """A report on what a file, a folder, a store or another space that the user names contains."""
+    specs = space_specs(options.file)
+    if len(specs) == 1 and specs[0].source == "file":
+        return _of_one_file(specs[0])
+    if len(specs) == 1:
+        return _of_shapes([(options.file, *_shape(specs[0]))])
+    return _of_shapes([(spec.name, *_shape(spec)) for spec in specs])
+
+
+def _of_one_file(spec: SpaceSpec) -> Report:
+    path = Path(spec.name)
     table = path
     if path.is_dir():
         table = parts_of(path)[0]
-    if len(specs) == 1 and table.suffix.lower() in TABLES:
-        chosen = {name: value for name, value in specs[0].options if name.endswith("_column")}
-        roles = column_roles(regular_file(table), Choices(**chosen, ignore=listed(specs[0], "ignore")))
-        rows = list(overview(roles))
-        columns = pd.DataFrame(rows, columns=["column", "read_as", "why"])
-        shown = Table("columns", columns, [("column", "read as", "why"), *rows])
-        try:
-            roles.check(table.name)
-        except SpaceError:  # the table of columns shows which column is unclear
-            if options.format == "table":
-                print(shown.text())
-            raise
-        facts = {"n": roles.n, "dimension": roles.dimension}
-        return Report(size_in_words(roles.n, roles.dimension), [shown], facts)
-    shapes = [(spec.name, *(shape_of(Path(spec.name)) or (None, None))) for spec in specs]
+    if table.suffix.lower() in TABLES:
+        return _of_table(spec, table)
+    if path.is_dir():
+        return _of_shapes([(spec.name, *_shape(spec))])
+    description = description_of(path)
+    chosen = spec.option("matrix") or description.usual
+    if chosen is None and len(description.matrices) > 1:
+        shown = [(f"{spec.name}#matrix={name}", *shape) for name, shape in description.choosable.items()]
+        note = "A space is one of these matrices: name it as in the first column."
+        return replace(_of_shapes(shown), notes=[note])
+    if chosen is not None and chosen not in description.matrices:
+        raise SpaceError(
+            f"{path.name}: matrix: expected one of {quote(description.matrices)}, got {chosen!r:.80}"
+        )
+    return _of_shapes([(spec.name, *(description.matrices.get(chosen, (None, None))))])
+
+
+def _of_table(spec: SpaceSpec, table: Path) -> Report:
+    """The role of each column. If the table is no space as it is, a note says why and what to do."""
+    chosen = {name: value for name, value in spec.options if name.endswith("_column")}
+    roles = column_roles(regular_file(table), Choices(**chosen, ignore=listed(spec, "ignore")))
+    rows = list(overview(roles))
+    columns = pd.DataFrame(rows, columns=["column", "read_as", "why"])
+    shown = Table("columns", columns, [("column", "read as", "why"), *rows])
+    notes = []
+    try:
+        roles.check(table.name)
+    except SpaceError as error:
+        notes = [
+            f"Not a space as it is. {error}",
+            "Texts and pictures become vectors by an encoder: relscope encode --help.",
+        ]
+    facts = {"n": roles.n, "dimension": roles.dimension, "is_space": not notes}
+    return Report(size_in_words(roles.n, roles.dimension), [shown], facts, notes)
+
+
+def _shape(spec: SpaceSpec) -> tuple[int | None, int | None]:
+    """The rows and dimensions of a space, read without its vectors where that is possible."""
+    if spec.source == "file":
+        return shape_of(Path(spec.name)) or (None, None)
+    if spec.source == "index":
+        with open_index(place_of(spec)) as index:
+            return index.n, index.width
+    if spec.source == "bundled":
+        return shape_of(BUNDLED[spec.name]) or (None, None)
+    if spec.source == "gensim-data":
+        return next((entry.n, entry.dimension) for entry in available() if entry.spec == spec)
+    space = load(spec)
+    return len(space), space.dimension
+
+
+def _of_shapes(shapes: Sequence[tuple[str, int | None, int | None]]) -> Report:
     columns = pd.DataFrame(shapes, columns=["name", "n", "dimension"], dtype=object)
     cells = [[name, *("unknown" if n is None else f"{n:,}" for n in shape)] for name, *shape in shapes]
     return Report("", [Table("spaces", columns, [("space", "rows", "dimensions"), *cells])])

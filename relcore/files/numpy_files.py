@@ -50,8 +50,8 @@ def npy_header(stream: BinaryIO, what: str, size: float = np.inf) -> tuple[tuple
     if dtype.hasobject:
         raise SpaceError(
             f"{what}: expected plain numbers or strings, got pickled objects, which can run code and are"
-            " never loaded; where you trust the file, save it again with dtype=np.float32 (vectors) or"
-            " dtype=str (ids)"
+            " never loaded; save vectors with dtype=np.float32, and ids as ids=space.ids.astype(str) or with"
+            " relcore.save_space"
         )
     if min(shape, default=0) < 0 or set(map(type, shape)) - {int} or dtype.itemsize == 0:
         raise ValueError(f"{dtype!s:.40} of shape {shape!s:.60}")

@@ -32,3 +32,12 @@ def test_space_is_saved_under_path_as_text_and_overwritten(tmp_path):
         assert load_space(path).digest == LatentSpace(space, labels=space.labels, counts=space.counts).digest
     with pytest.raises(SpaceError, match="ends in one of"):
         save_space(np.eye(2), str(tmp_path / "rows.npy"))
+
+
+def test_error_of_ids_that_numpy_pickled_says_how_to_save_them(tmp_path):
+    space = LatentSpace(np.eye(3), ["a", "bé", "c" * 400], name="odd")
+    np.savez(tmp_path / "odd.npz", vectors=space.vectors, ids=space.ids)
+    with pytest.raises(SpaceError, match=r"never loaded; .*ids=space\.ids\.astype\(str\)"):
+        load_space(tmp_path / "odd.npz")
+    np.savez(tmp_path / "odd.npz", vectors=space.vectors, ids=space.ids.astype(str))
+    assert load_space(tmp_path / "odd.npz").digest == space.digest
