@@ -44,6 +44,34 @@ def percent(share: float) -> str:
     return f"{value:.{-floor(log10(value))}f} %"
 
 
+def beside(value: float, limit: float, places: int = 3) -> tuple[str, str]:
+    """Both numbers as `short` prints them, with more decimals where `places` would print them alike although
+    they differ. So a sentence that says which is larger never stands beside two equal numbers."""
+    places = _telling(value, limit, places)
+    return short(value, places), short(limit, places)
+
+
+def percent_beside(share: float, limit: float) -> tuple[str, str]:
+    """Both shares in percent, with decimals where they would be printed alike although they differ."""
+    if share != share or share == limit or percent(share) != percent(limit):
+        return percent(share), percent(limit)
+    places = _telling(100 * share, 100 * limit, 0)
+    return f"{100 * share:.{places}f} %", f"{100 * limit:.{places}f} %"
+
+
+_MOST_PLACES = 9  # numbers that differ later are equal but for rounding
+
+
+def _telling(value: float, limit: float, places: int) -> int:
+    """The number of decimals, at least `places`, that tells two numbers apart."""
+    if value != value or value == limit:
+        return places
+    for more in range(places, _MOST_PLACES + 1):
+        if f"{value:.{more}f}" != f"{limit:.{more}f}":
+            return more
+    return places
+
+
 def counted(n: int, thing: str, things: str = "") -> str:
     """A number with its noun, which is singular for one: ``1 row``, ``20,000 rows``. `things` is the plural,
     if it is irregular."""

@@ -279,7 +279,7 @@ class Checked(Reported):
         if self.slope is not None and self.slope_high is not None:
             parts = (
                 f"The axes of the two most unlike parts agree with slope {short(self.slope)}, at most"
-                f" {short(self.slope_high)}. An alarm: at most below {short(SUSPECTED)}."
+                f" {short(self.slope_high)}. {self.rule}"
             )
         anchors = "No rows are anchors of a trusted passport."
         if self.change is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from relcore.base.arguments import need_kind
 from relcore.base.errors import SpaceError, quote
-from relcore.base.numbers import general, short
+from relcore.base.numbers import beside, general, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
@@ -43,6 +43,7 @@ from relcore.drift.verdict import (
     by_severity,
     cases_of,
     excess,
+    printed,
     small,
 )
 from relcore.runs.store import Store
@@ -462,6 +463,10 @@ def circumstances(drift: Drift) -> str:
     )
 
 
+_RULE = (
+    "An alarm: by how much the value is surely above the noise level (one-sided confidence limit) exceeds the"
+    " threshold."
+)
 _MOST_ROWS = 20  # number of rows of a table for people; classes with an alarm come first
 _NOTED = 0.02  # share of shift above which a sentence says that a rotation also shifts
 _MEANT = {
@@ -505,19 +510,19 @@ def report(
         f"{describe(drift, verdict, name)}{'' if name in situations else ' (does not decide)'}"
         for name in SITUATIONS
     ]
-    rows = [["situation", "quantity", "class", "value", "noise", "threshold", ""]]
+    rows = [["situation", "quantity", "class", "value", "noise", "surely above", "threshold", ""]]
     checks = by_severity(verdict)
     listed = [check for check in checks if check.alarm or not check.measure.group][:_MOST_ROWS]
     for check in listed:
         measure = check.measure
-        numbers = map(short, (measure.value, measure.noise, check.threshold))
+        numbers = *printed(check), *beside(check.sure, check.threshold)
         named = TABLES[measure.situation].title, measure.quantity, measure.group or "all rows"
         rows.append([*named, *numbers, "alarm" if check.alarm else ""])
     more = len(checks) - len(listed)
     hidden = ""
     if more:
         hidden = f" {more:,} more checks of classes are in the JSON report."
-    tables = [Table("checks", verdict.table(), rows, caption=f"{circumstances(drift)}{hidden}")]
+    tables = [Table("checks", verdict.table(), rows, caption=f"{circumstances(drift)} {_RULE}{hidden}")]
     if any(shares.values()):
         shown = [["of the squared change", "share", ""]]
         shown += [[step, short(share), _MEANT[step]] for step, share in shares.items()]

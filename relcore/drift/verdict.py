@@ -9,7 +9,7 @@ import pandas as pd
 
 from relcore.base.families import Named
 from relcore.base.junit import GateCase
-from relcore.base.numbers import general, short
+from relcore.base.numbers import beside, general, short
 from relcore.drift.measures import (
     EVERYTHING_NEW,
     NEW_QUERIES,
@@ -109,10 +109,27 @@ def excess(check: Check) -> str:
     usual = "the noise level"
     if check.measure.situation == ROWS:
         usual = "what was broken before"
+    value, noise = printed(check)
+    more = ""
+    if not check.alarm and check.measure.value - check.measure.noise > check.threshold:
+        more = f"; surely only {beside(check.sure, check.threshold)[0]} above it"
     return (
-        f"{check.name} {short(check.measure.value)} ({QUANTITIES[check.measure.quantity].help}; allowed:"
-        f" {short(check.threshold)} above {usual}, {small(check.measure.noise)})"
+        f"{check.name} {value} ({QUANTITIES[check.measure.quantity].help}; allowed:"
+        f" {short(check.threshold)} above {usual}, {noise}{more})"
     )
+
+
+def printed(check: Check) -> tuple[str, str]:
+    """The value and the noise level, with as many decimals as an alarm needs so that the printed numbers show
+    it: one lost row of 5,000 is .0002, where .000 is allowed."""
+    measure = check.measure
+    for places in range(3, 10):
+        above = round(measure.value, places) - round(measure.noise, places)
+        if not check.alarm or above > check.threshold + 1e-12:
+            break
+    if places == 3:
+        return short(measure.value), small(measure.noise)
+    return short(measure.value, places), short(measure.noise, places)
 
 
 def small(value: float) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from relcore.base.arguments import need_ids, need_kind, need_number, need_sequence, need_whole
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import BOOTSTRAPS
-from relcore.base.numbers import percent, short
+from relcore.base.numbers import beside, percent_beside, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.files.links import Pairs
 from relcore.linking.clusters import (
@@ -466,10 +466,12 @@ class _Bootstrap:
         error = float(every.std(ddof=1)) / np.sqrt(len(every))
         null = tuple(float(each.mean()) for each in others)
         found = HeldOut(float(every.mean()), error, null, len(every), float("nan"))
+        agreement, chance = beside(linked.agreement, linked.chance)
+        same, needed = percent_beside(linked.same, SAME)
         scores = (
             f"two independent fits of {found.n:,} held-out rows have a mean cosine of"
-            f" {short(linked.agreement)} (needed: above {short(linked.chance)}, the chance level) and put"
-            f" {percent(linked.same)} of them in the same place (needed: {percent(SAME)})"
+            f" {agreement} (needed: above {chance}, the chance level) and put"
+            f" {same} of them in the same place (needed: {needed})"
         )
         if linked.agrees:
             return "linked", f"T{scores[1:]}.", found

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relcore.base.numbers import band, percent, short
+from relcore.base.numbers import band, beside, percent_beside
 from relcore.base.rows import unit_rows
 from relcore.engine.both_ways import best_without
 from relcore.engine.engine import Engine
@@ -57,9 +57,10 @@ class HeldOut(NamedTuple):
     @property
     def in_words(self) -> str:
         """Both measures, each beside the limit that it needs."""
-        needed = percent(FOUND_AGAIN)
+        again, needed = percent_beside(self.again, FOUND_AGAIN)
+        mean, least = beside(self.mean, self.least)
         if self.again == self.again:
-            links = f"a second fit finds the same link for {percent(self.again)} of {self.n:,} held-out rows"
+            links = f"a second fit finds the same link for {again} of {self.n:,} held-out rows"
             links += f" (needed: {needed})"
         else:
             links = f"none of {self.n:,} held-out rows has a link that a second fit could find again"
@@ -68,7 +69,7 @@ class HeldOut(NamedTuple):
         if self.above != (self.again >= FOUND_AGAIN):
             between = "but"
         return (
-            f"{links}, {between} their mean CSLS is {short(self.mean)} (needed: above {short(self.least)};"
+            f"{links}, {between} their mean CSLS is {mean} (needed: above {least};"
             f" chance level {band(min(self.null), max(self.null))})"
         )
 

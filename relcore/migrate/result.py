@@ -51,7 +51,7 @@ _FINDERS = {
 
 def _change(gain: Interval | None) -> str:
     if gain:
-        return f"{signed(gain.value)} ({band(gain.low, gain.high)})"
+        return f"{signed(gain.value)} ({gain.band})"
     return "–"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.base.numbers import and_list, band, counted, percent, short, signed
+from relcore.base.numbers import and_list, counted, percent, short, signed
 from relcore.migrate.cross_fitting import (
     Bootstrap,
     QueryScores,
@@ -103,9 +103,7 @@ def verdict_of(
     keep = scores["keep"]
     n_queries = counted(len(scores["keep"].queries), "query", "queries")
     gains = {name: bootstrap.difference(one, keep) for name, one in scores.items() if name != "keep"}
-    changes = {
-        name: f"{signed(gain.value)}, 95 %: {band(gain.low, gain.high)}" for name, gain in gains.items()
-    }
+    changes = {name: f"{signed(gain.value)}, 95 %: {gain.band}" for name, gain in gains.items()}
     harms = "re-embed" in gains and gains["re-embed"].high < 0
     quality = f"Search quality (nDCG@{k}, at most 1)"
     rivals = [_TOLD[name] for name in close]

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
-from relcore.base.numbers import band, counted, short, signed
+from relcore.base.numbers import band, beside, counted, short, signed
 from relcore.base.records import checked_tensors, damaged_file, file_bytes
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import row_blocks, unit_rows
@@ -312,6 +312,11 @@ class Change(Reported):
         `SAME_MODEL`, coordinates that agree are those of the same model. None if the widths differ.
     n_similar : int
         Number of anchors whose similarities with each other were compared, at most `SAMPLED`.
+    lengths : (float, float), optional
+        The lowest and the highest ratio of a row's new length to its old one.
+    p : float, optional
+        The p-value of a permutation test of common coordinates, on which a "changed recipe", a "related
+        model" and another one are told apart.
     """
 
     kind: str
@@ -327,6 +332,8 @@ class Change(Reported):
     exchanged: tuple[str, ...] = ()
     centred: float | None = None
     n_similar: int = 0
+    lengths: tuple[float, float] | None = None
+    p: float | None = None
 
     @property
     def others_in_words(self) -> str:
@@ -372,20 +379,45 @@ class Change(Reported):
                 values = dict.fromkeys(Evidence._fields)
             row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
         row |= {"centred cosine": self.centred, "gram apart": self.gram_apart, "scale": self.scale}
-        named = {"cosine of old and new": self.cosine, "cosines between anchors (correlation)": self.gram}
+        correlated = "cosines between anchors (correlation)"
+        apart = "largest change between two anchors"
+        judged = short(self.gram.value), short(self.gram_apart)
+        if self.kind in ("rotated", "other model"):
+            correlated = f"cosines between anchors (correlation; same shape: from {short(SAME_GRAM)})"
+            apart += f" (same shape: at most {short(GRAM_APART)})"
+            judged = beside(self.gram.value, SAME_GRAM)[0], beside(self.gram_apart, GRAM_APART)[0]
+        length = "length, new ÷ old"
+        lengths = ""
+        if self.lengths:
+            length += " (median; lowest … highest)"
+            low, high = self.lengths
+            lengths = f"{beside(low, 1 - LENGTHS)[0]} … {beside(high, 1 + LENGTHS)[0]}"
+        named = {"cosine of old and new": self.cosine, correlated: self.gram}
         shown = [
             ["evidence", "value", "95 %", "chance"],
             *(
-                [name, short(one.value), band(one.low, one.high), signed(one.chance)]
+                [
+                    name,
+                    judged[0] if one is self.gram else short(one.value),
+                    band(one.low, one.high),
+                    signed(one.chance),
+                ]
                 for name, one in named.items()
                 if one
             ),
-            ["largest change between two anchors", short(self.gram_apart), "", ""],
-            ["length, new ÷ old", short(self.scale), "", ""],
+            [apart, judged[1], "", ""],
+            [length, short(self.scale), lengths, ""],
         ]
         if self.centred is not None:
-            limit = f"cosine after centring (same model: from {short(SAME_MODEL, 2)})"
-            shown.insert(-2, [limit, short(self.centred), "", ""])
+            limit = "cosine after centring"
+            centred = short(self.centred)
+            if self.kind in ("changed recipe", "related model"):
+                limit += f" (same model: from {short(SAME_MODEL, 2)})"
+                centred = beside(self.centred, SAME_MODEL)[0]
+            shown.insert(-2, [limit, centred, "", ""])
+        if self.p is not None and self.kind in ("changed recipe", "related model", "other model"):
+            name = f"p that coordinates agree by chance (same coordinates: at most {short(LEAST_P)})"
+            shown.insert(-2, [name, beside(self.p, LEAST_P)[0], "", ""])
         caption = f"{counted(self.n, 'anchor')}; chance: the highest value of randomly paired anchors"
         if self.cosine is None:
             caption += f"; the width was {self.widths[0]:,} and is {self.widths[1]:,}"
@@ -452,7 +484,10 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
         chance = between[np.arange(n), orders].mean(axis=1)
         cosine = _evidence(float(own.mean()), own[samples].mean(axis=1), chance)
     most = float(np.abs(old - now).max())
-    agree = not kind and cosine is not None and _agrees(X, Y, orders)
+    p = None
+    if not kind and cosine is not None:
+        p = _chance_of_coordinates(X, Y, orders)
+    agree = p is not None and p <= LEAST_P
     alike = gram.value >= SAME_GRAM and most <= GRAM_APART
     if not kind and alike and not (agree and most > EXACT_GRAM):
         kind = "rotated"
@@ -478,6 +513,8 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
         exchanged=tuple(ids[row] for row in np.flatnonzero(exchanged)),
         centred=centred,
         n_similar=n,
+        lengths=(float(lengths.min()), float(lengths.max())),
+        p=p,
     )
 
 
@@ -522,9 +559,9 @@ def common_dimensions(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndar
     return X[:, :width], Y[:, :width]
 
 
-def _agrees(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> bool:
-    """Whether X and Y (n, d) have common coordinates, by a permutation test of the mean inner product of
-    paired rows, at the level `LEAST_P`. Rows are whitened first. Otherwise the test would depend on the few
+def _chance_of_coordinates(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> float:
+    """The p-value of common coordinates of X and Y (n, d), by a permutation test of the mean inner product of
+    paired rows. Rows are whitened first. Otherwise the test would depend on the few
     directions that hold most of a layer's variance, and these differ between layers.
     """
     sides = []
@@ -533,7 +570,7 @@ def _agrees(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> bool:
         sides.append((left * (values > LEAST_VALUE * values[0])) @ right)
     between = sides[0] @ sides[1].T
     chance = between[np.arange(len(X)), orders].mean(axis=1)
-    return bool((1 + np.count_nonzero(chance >= between.diagonal().mean())) / (1 + len(orders)) <= LEAST_P)
+    return float((1 + np.count_nonzero(chance >= between.diagonal().mean())) / (1 + len(orders)))
 
 
 def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
-from relcore.base.numbers import band, short, short_chance, signed
+from relcore.base.numbers import band, beside, short, short_chance, signed
 from relcore.base.report import Report, Table
 
 CENTRE = "Turn centring on; for absolute rows, subtract the mean in float64 before you save them."
@@ -282,6 +282,11 @@ class Interval:
     @property
     def is_clear(self) -> bool:
         return self.low > 0 or self.high < 0
+
+    @property
+    def band(self) -> str:
+        """The interval as text: ``.003 … .021``. Ends near 0 have the decimals that show their sign."""
+        return f"{beside(self.low, 0)[0]} … {beside(self.high, 0)[0]}"
 
     def describe(self) -> str:
         """The value in words, as a difference: ``+.012 (95 %: +.003 … +.021)``."""

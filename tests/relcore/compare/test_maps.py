@@ -41,6 +41,18 @@ def test_term_is_that_of_texts_of_cluster_not_most_frequent_one(islands, rng):
     assert not any(word in name for name in found.names for word in ("the", "with", "number"))
 
 
+def test_stop_words_name_no_cluster_even_where_only_its_texts_have_them(islands, rng):
+    """As in clusters of pooled words, which follow the lengths of texts: "the · that", "companies · are"."""
+    coordinates, groups = islands
+    ids = [f"row/{i}" for i in range(400)]
+    space = LatentSpace(np.c_[coordinates, 2 * rng.normal(size=(400, 20))], ids)
+    said = ("the that the that river", "the that the that", "companies are", "are which these senate")
+    text = {ids[i]: said[group] for i, group in enumerate(groups)}
+    found = named_clusters(space, np.arange(400), coordinates, lambda asked: [text[one] for one in asked])
+    words = {word for name in found.names for word in name.split(" · ")} - {""}
+    assert words == {"river", "companies", "senate"}
+
+
 @pytest.mark.parametrize("d", [8, 100, 384])
 def test_unrelated_rows_have_no_clusters(d):
     rng = np.random.default_rng(d)
