@@ -67,7 +67,7 @@ def _telling(value: float, limit: float, places: int) -> int:
     if value != value or value == limit:
         return places
     for more in range(places, _MOST_PLACES + 1):
-        if f"{value:.{more}f}" != f"{limit:.{more}f}":
+        if short(value, more) != short(limit, more):
             return more
     return places
 

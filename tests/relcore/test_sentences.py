@@ -18,7 +18,7 @@ from relcore.linking.link import BootstrapSpec
 from relcore.migrate.cross_fitting import Bootstrap, QueryScores
 from relcore.migrate.verdict import MOVES, verdict_of
 from relcore.passport.passport import ROUNDED, Passport
-from relcore.represent.translation import ProjectionSpec
+from relcore.represent.representations import ProjectionSpec
 from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
@@ -80,6 +80,7 @@ def test_numbers_beside_limits_keep_their_order():
         assert (printed > beside_it) == (value > limit)
         share, needed = map(number, percent_beside(value, limit))
         assert (share > needed) == (value > limit)
+    assert beside(-0.0003, 0) == (f"{MINUS}.0003", ".0000")
     assert beside(0.3, 0.3) == (".300", ".300")
     assert percent_beside(0.748, 0.75) == ("74.8 %", "75.0 %")
 

@@ -116,7 +116,8 @@ def test_no_sentence_of_200_drawn_results_contradicts_its_number():
     for high in rng.uniform(0.24, 0.31, 200):
         n = int(rng.integers(4, 400))
         ratio = rng.normal(size=n).astype(np.float32)
-        sentence = Checked(n, 8, {}, high - 0.05, high, 4, n, ratio, ratio[:0]).sentence
+        checked = Checked(n, 8, {}, high - 0.05, high, 4, n, ratio, ratio[:0])
+        sentence = checked.sentence
         printed = float(re.search(r"at most (\.\d+)", sentence)[1])
         part = re.search(r"about (\d+) of (\d+) rows \((\S+) ?%\)", sentence)
         if printed < 0.25:
@@ -127,6 +128,9 @@ def test_no_sentence_of_200_drawn_results_contradicts_its_number():
             expected = "shows no sign of a second model", "not below the limits: .25 for two models, .30"
         assert all(phrase in sentence for phrase in expected), sentence
         assert (part is None) == (printed >= 0.3)
+        case = checked.cases[0]
+        assert case.failed == (printed < 0.3)
+        assert expected[1] in case.told
         if part:
             assert float(part[3]) == pytest.approx(100 * int(part[1]) / int(part[2]), abs=0.5)
         verdicts.add(expected)
