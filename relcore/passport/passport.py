@@ -316,7 +316,7 @@ class Change(Reported):
         The lowest and the highest ratio of a row's new length to its old one.
     p : float, optional
         The p-value of a permutation test of common coordinates, on which a "changed recipe", a "related
-        model" and another one are told apart.
+        model" and another one are distinguished.
     """
 
     kind: str
