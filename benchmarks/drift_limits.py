@@ -1,4 +1,4 @@
-"""``python -m benchmarks.drift_rates limits``: the smallest size of each defect that the drift gate finds.
+"""``python -m benchmarks.drift_limits``: the smallest size of each defect that the drift gate finds.
 
 Each defect has a list of sizes. A size is found if the gate alarms in all draws of it and of all larger sizes. The
 limits of `relcore.drift.broken_rows` were chosen on the three spaces of `benchmarks.drift_rates`; the six `HELD_OUT`
@@ -247,13 +247,15 @@ def row_of(defect: Defect, by_set: Mapping[str, Mapping[float, list[bool]]]) -> 
     return f"| {defect.title} | {defect.gate} | {target or '–'} | {' | '.join(cells)} |"
 
 
-def main(given: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.drift_rates limits")
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.drift_limits", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--draws", type=int, default=3, help="draws of each held-out space")
     parser.add_argument("--state", type=int, default=0, help="another one draws other rows")
     parser.add_argument("--file", type=Path, default=TABLE)
     parser.add_argument("--only", default="", help="only changes whose title has this text")
-    options = parser.parse_args(given)
+    options = parser.parse_args()
     sets = {
         "tuned": (drift_rates.SPACES, 2 * options.draws),
         "held out": (tuple(HELD_OUT), options.draws),
@@ -262,7 +264,7 @@ def main(given: Sequence[str]) -> None:
     lines = [
         "# The smallest defects that the drift gate finds",
         "",
-        f"`python -m benchmarks.drift_rates limits --draws {options.draws} --state {options.state}`, {date.today()}."
+        f"`python -m benchmarks.drift_limits --draws {options.draws} --state {options.state}`, {date.today()}."
         f" Up to {drift_rates.ROWS} rows. Alarms of draws",
         f"by the default thresholds. The limits of broken rows were tuned on {', '.join(drift_rates.SPACES)}"
         f" ({n_tuned} draws of each size), and not on",
@@ -279,3 +281,7 @@ def main(given: Sequence[str]) -> None:
         lines.append(row_of(defect, by_set))
         print(lines[-1], flush=True)
     options.file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.drift_rates [change … | passport | limits]``: how often the drift gate alarms, by what was done to the
+"""``python -m benchmarks.drift_rates [change … | passport | designs]``: how often the drift gate alarms, by what was done to the
 new version.
 
 Three spaces: a digit network (ViT), MiniLM on Wikipedia sentences, bundled words. Each draw takes other rows
@@ -13,7 +13,7 @@ say how often the right class is named, and the recipe where the model is at han
 anchors do beside texts drawn at random. It needs MiniLM, and the folders trec and multi30k in RELSCOPE_DATA;
 about 15 minutes of one core.
 
-``limits`` measures the smallest size of each defect that is found (`benchmarks.drift_limits`).
+``designs`` reads passports' verdicts on changes that set no limit.
 """
 
 from __future__ import annotations
@@ -66,11 +66,6 @@ Change = Callable[[np.ndarray, np.ndarray | None, np.random.Generator], np.ndarr
 def main() -> None:
     if sys.argv[1:2] == ["passport"]:
         passport(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["limits"]:
-        from benchmarks import drift_limits
-
-        drift_limits.main(sys.argv[2:])
         return
     if sys.argv[1:2] == ["designs"]:
         print("\n".join(designs(range(20))))
