@@ -1,6 +1,26 @@
 """The core of Relscope, which works without a screen: latent spaces, absolute and relative to anchors.
 
-The names of `__all__` are imported when they are first used, so that ``import relcore`` takes no time.
+spaces
+    LatentSpace, SpaceSpec, load_space, save_space, load_words, example_spaces, bundled_results,
+    BundledResults, read_selection, Selection, match, Match, Split, RelscopeError, SpaceError
+anchors
+    select_anchors, RelativeProjection, ProjectionSpec
+measures
+    linear_cka, jaccard, mrr, mean_cosine, mutual_knn, cknna, cycle_knn, second_order_cosine, kernel_cka,
+    angular_cka, rsa, procrustes_similarity, angular_shape, svcca, pwcca, gulp, METRICS, AlignedPair,
+    Score, ChanceLevel
+connect
+    Procrustes, LeastSquares, Affine, InverseRelativeProjection, invert, InversionSpec, Inversion,
+    stitch_matrix, StitchSpec, StitchResult, link, Linked, bootstrap_anchors, BootstrapSpec,
+    BootstrapResult, Universe, UniverseSpec
+operate
+    drift, DriftCheck, Drift, Thresholds, migrate, Migration, MigrationResult, starting_models, adapters,
+    Passport, PassportChange, check, Checked
+figures
+    show, panes_of, figure_of, DriftChart, MigrationChart, StitchMatrix, UniverseChart, Line, Lines,
+    Matrices, MatrixPanel, chart_exportable, histogram_exportable, Exportable
+
+The names are imported when they are first used, so that ``import relcore`` takes no time.
 """
 
 import sys
@@ -12,62 +32,61 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers and editors; a test compares these imports with `_MODULES`
     from typing import Any
 
-    from relcore.base.errors import (
-        RelscopeError as RelscopeError,
-        SpaceError as SpaceError,
-    )
+    from relcore import adapters as adapters
+    from relcore.base.errors import RelscopeError as RelscopeError, SpaceError as SpaceError
     from relcore.base.names import METRICS as METRICS
     from relcore.catalog.catalog import SpaceSpec as SpaceSpec
     from relcore.catalog.loading import load_space as load_space
     from relcore.catalog.naming import example_spaces as example_spaces
-    from relcore.compare.pictures import figure_of as figure_of, panes_of as panes_of
+    from relcore.check.collection import Checked as Checked, check as check
     from relcore.compare.notebook import show as show
+    from relcore.compare.pictures import figure_of as figure_of, panes_of as panes_of
     from relcore.drift.chart import DriftChart as DriftChart
-    from relcore.drift.check import DriftCheck as DriftCheck, drift as drift
+    from relcore.drift.check import Drift as Drift, DriftCheck as DriftCheck, drift as drift
     from relcore.drift.thresholds import Thresholds as Thresholds
     from relcore.encoders.words import load_words as load_words
     from relcore.figures.charts import Line as Line, Lines as Lines
-    from relcore.figures.matrices import Matrices as Matrices, MatrixPanel as MatrixPanel
     from relcore.figures.export import (
+        Exportable as Exportable,
         chart_exportable as chart_exportable,
         histogram_exportable as histogram_exportable,
     )
+    from relcore.figures.matrices import Matrices as Matrices, MatrixPanel as MatrixPanel
     from relcore.files.saving import save_space as save_space
-    from relcore.files.selections import read_selection as read_selection
-    from relcore.invert.inversion import InversionSpec as InversionSpec, invert as invert
-    from relcore.linking.bootstrap import bootstrap_anchors as bootstrap_anchors
-    from relcore.linking.link import BootstrapSpec as BootstrapSpec, link as link
-    from relcore.migrate import adapters as adapters
+    from relcore.files.selections import Selection as Selection, read_selection as read_selection
+    from relcore.invert.inversion import (
+        Inversion as Inversion,
+        InversionSpec as InversionSpec,
+        invert as invert,
+    )
+    from relcore.linking.bootstrap import (
+        BootstrapResult as BootstrapResult,
+        bootstrap_anchors as bootstrap_anchors,
+    )
+    from relcore.linking.link import BootstrapSpec as BootstrapSpec, Linked as Linked, link as link
     from relcore.migrate.charts import MigrationChart as MigrationChart
     from relcore.migrate.migration import (
         Migration as Migration,
         migrate as migrate,
         starting_models as starting_models,
     )
-    from relcore.check.collection import check as check
-    from relcore.passport.passport import Passport as Passport
+    from relcore.migrate.result import MigrationResult as MigrationResult
+    from relcore.passport.passport import Passport as Passport, PassportChange as PassportChange
+    from relcore.represent.inverse import InverseRelativeProjection as InverseRelativeProjection
     from relcore.represent.projection import RelativeProjection as RelativeProjection
+    from relcore.represent.representations import ProjectionSpec as ProjectionSpec
     from relcore.represent.strategies import select_anchors as select_anchors
     from relcore.represent.translation import (
         Affine as Affine,
         LeastSquares as LeastSquares,
         Procrustes as Procrustes,
     )
-    from relcore.represent.inverse import InverseRelativeProjection as InverseRelativeProjection
-    from relcore.represent.representations import ProjectionSpec as ProjectionSpec
-    from relcore.runs.entries import bundled_results as bundled_results
-    from relcore.scores.cka import (
-        linear_cka as linear_cka,
-        mean_cosine as mean_cosine,
-    )
+    from relcore.runs.entries import BundledResults as BundledResults, bundled_results as bundled_results
+    from relcore.scores.cka import linear_cka as linear_cka, mean_cosine as mean_cosine
     from relcore.scores.matrix_measures import (
         angular_cka as angular_cka,
         kernel_cka as kernel_cka,
         rsa as rsa,
-    )
-    from relcore.scores.shape_measures import (
-        angular_shape as angular_shape,
-        procrustes_similarity as procrustes_similarity,
     )
     from relcore.scores.neighbour_measures import (
         cknna as cknna,
@@ -75,93 +94,125 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         mutual_knn as mutual_knn,
         second_order_cosine as second_order_cosine,
     )
-    from relcore.scores.subspace_measures import gulp as gulp, pwcca as pwcca, svcca as svcca
-    from relcore.scores.neighbours import (
-        jaccard as jaccard,
-        mrr as mrr,
-    )
+    from relcore.scores.neighbours import jaccard as jaccard, mrr as mrr
     from relcore.scores.passes import AlignedPair as AlignedPair
-    from relcore.scores.score import Score as Score
+    from relcore.scores.score import ChanceLevel as ChanceLevel, Score as Score
+    from relcore.scores.shape_measures import (
+        angular_shape as angular_shape,
+        procrustes_similarity as procrustes_similarity,
+    )
+    from relcore.scores.subspace_measures import gulp as gulp, pwcca as pwcca, svcca as svcca
+    from relcore.spaces.matching import Match as Match, match as match
     from relcore.spaces.space import LatentSpace as LatentSpace
-    from relcore.spaces.matching import match as match
     from relcore.spaces.split import Split as Split
     from relcore.stitch.charts import StitchMatrix as StitchMatrix
-    from relcore.stitch.stitching import StitchSpec as StitchSpec, stitch_matrix as stitch_matrix
-    from relcore.universe.universe import Universe as Universe, UniverseSpec as UniverseSpec
+    from relcore.stitch.stitching import (
+        StitchResult as StitchResult,
+        StitchSpec as StitchSpec,
+        stitch_matrix as stitch_matrix,
+    )
     from relcore.universe.charts import UniverseChart as UniverseChart
+    from relcore.universe.universe import Universe as Universe, UniverseSpec as UniverseSpec
 
-_MODULES = {
-    "Affine": "represent.translation",
-    "AlignedPair": "scores.passes",
-    "BootstrapSpec": "linking.link",
-    "DriftChart": "drift.chart",
-    "DriftCheck": "drift.check",
-    "InverseRelativeProjection": "represent.inverse",
-    "InversionSpec": "invert.inversion",
-    "LatentSpace": "spaces.space",
-    "LeastSquares": "represent.translation",
-    "Line": "figures.charts",
-    "Lines": "figures.charts",
-    "METRICS": "base.names",
-    "Matrices": "figures.matrices",
-    "MatrixPanel": "figures.matrices",
-    "Migration": "migrate.migration",
-    "MigrationChart": "migrate.charts",
-    "Passport": "passport.passport",
-    "Procrustes": "represent.translation",
-    "ProjectionSpec": "represent.representations",
-    "RelativeProjection": "represent.projection",
-    "RelscopeError": "base.errors",
-    "Score": "scores.score",
-    "SpaceError": "base.errors",
-    "SpaceSpec": "catalog.catalog",
-    "Split": "spaces.split",
-    "StitchMatrix": "stitch.charts",
-    "StitchSpec": "stitch.stitching",
-    "Thresholds": "drift.thresholds",
-    "Universe": "universe.universe",
-    "UniverseChart": "universe.charts",
-    "UniverseSpec": "universe.universe",
-    "adapters": "migrate",
-    "angular_cka": "scores.matrix_measures",
-    "angular_shape": "scores.shape_measures",
-    "bootstrap_anchors": "linking.bootstrap",
-    "bundled_results": "runs.entries",
-    "check": "check.collection",
-    "chart_exportable": "figures.export",
-    "cknna": "scores.neighbour_measures",
-    "cycle_knn": "scores.neighbour_measures",
-    "drift": "drift.check",
-    "example_spaces": "catalog.naming",
-    "gulp": "scores.subspace_measures",
-    "figure_of": "compare.pictures",
-    "histogram_exportable": "figures.export",
-    "invert": "invert.inversion",
-    "jaccard": "scores.neighbours",
-    "kernel_cka": "scores.matrix_measures",
-    "linear_cka": "scores.cka",
-    "link": "linking.link",
-    "load_space": "catalog.loading",
-    "load_words": "encoders.words",
-    "match": "spaces.matching",
-    "mean_cosine": "scores.cka",
-    "migrate": "migrate.migration",
-    "mrr": "scores.neighbours",
-    "mutual_knn": "scores.neighbour_measures",
-    "panes_of": "compare.pictures",
-    "procrustes_similarity": "scores.shape_measures",
-    "pwcca": "scores.subspace_measures",
-    "read_selection": "files.selections",
-    "rsa": "scores.matrix_measures",
-    "save_space": "files.saving",
-    "second_order_cosine": "scores.neighbour_measures",
-    "select_anchors": "represent.strategies",
-    "show": "compare.notebook",
-    "starting_models": "migrate.migration",
-    "stitch_matrix": "stitch.stitching",
-    "svcca": "scores.subspace_measures",
+# Group → name → module. A reader meets the names in these groups in the docstring above and in the reference.
+GROUPS = {
+    "spaces": {
+        "LatentSpace": "spaces.space",
+        "SpaceSpec": "catalog.catalog",
+        "load_space": "catalog.loading",
+        "save_space": "files.saving",
+        "load_words": "encoders.words",
+        "example_spaces": "catalog.naming",
+        "bundled_results": "runs.entries",
+        "BundledResults": "runs.entries",
+        "read_selection": "files.selections",
+        "Selection": "files.selections",
+        "match": "spaces.matching",
+        "Match": "spaces.matching",
+        "Split": "spaces.split",
+        "RelscopeError": "base.errors",
+        "SpaceError": "base.errors",
+    },
+    "anchors": {
+        "select_anchors": "represent.strategies",
+        "RelativeProjection": "represent.projection",
+        "ProjectionSpec": "represent.representations",
+    },
+    "measures": {
+        "linear_cka": "scores.cka",
+        "jaccard": "scores.neighbours",
+        "mrr": "scores.neighbours",
+        "mean_cosine": "scores.cka",
+        "mutual_knn": "scores.neighbour_measures",
+        "cknna": "scores.neighbour_measures",
+        "cycle_knn": "scores.neighbour_measures",
+        "second_order_cosine": "scores.neighbour_measures",
+        "kernel_cka": "scores.matrix_measures",
+        "angular_cka": "scores.matrix_measures",
+        "rsa": "scores.matrix_measures",
+        "procrustes_similarity": "scores.shape_measures",
+        "angular_shape": "scores.shape_measures",
+        "svcca": "scores.subspace_measures",
+        "pwcca": "scores.subspace_measures",
+        "gulp": "scores.subspace_measures",
+        "METRICS": "base.names",
+        "AlignedPair": "scores.passes",
+        "Score": "scores.score",
+        "ChanceLevel": "scores.score",
+    },
+    "connect": {
+        "Procrustes": "represent.translation",
+        "LeastSquares": "represent.translation",
+        "Affine": "represent.translation",
+        "InverseRelativeProjection": "represent.inverse",
+        "invert": "invert.inversion",
+        "InversionSpec": "invert.inversion",
+        "Inversion": "invert.inversion",
+        "stitch_matrix": "stitch.stitching",
+        "StitchSpec": "stitch.stitching",
+        "StitchResult": "stitch.stitching",
+        "link": "linking.link",
+        "Linked": "linking.link",
+        "bootstrap_anchors": "linking.bootstrap",
+        "BootstrapSpec": "linking.link",
+        "BootstrapResult": "linking.bootstrap",
+        "Universe": "universe.universe",
+        "UniverseSpec": "universe.universe",
+    },
+    "operate": {
+        "drift": "drift.check",
+        "DriftCheck": "drift.check",
+        "Drift": "drift.check",
+        "Thresholds": "drift.thresholds",
+        "migrate": "migrate.migration",
+        "Migration": "migrate.migration",
+        "MigrationResult": "migrate.result",
+        "starting_models": "migrate.migration",
+        "adapters": "adapters",
+        "Passport": "passport.passport",
+        "PassportChange": "passport.passport",
+        "check": "check.collection",
+        "Checked": "check.collection",
+    },
+    "figures": {
+        "show": "compare.notebook",
+        "panes_of": "compare.pictures",
+        "figure_of": "compare.pictures",
+        "DriftChart": "drift.chart",
+        "MigrationChart": "migrate.charts",
+        "StitchMatrix": "stitch.charts",
+        "UniverseChart": "universe.charts",
+        "Line": "figures.charts",
+        "Lines": "figures.charts",
+        "Matrices": "figures.matrices",
+        "MatrixPanel": "figures.matrices",
+        "chart_exportable": "figures.export",
+        "histogram_exportable": "figures.export",
+        "Exportable": "figures.export",
+    },
 }
-__all__ = list(_MODULES)
+_MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> "Any":
@@ -169,24 +220,21 @@ def __getattr__(name: str) -> "Any":
 
     if name not in _MODULES:
         raise AttributeError(f"module 'relcore' has no attribute {name!r}")
-    if name in _FOLDERS:
+    if name in _FOLDERS or _MODULES[name] == name:  # a folder or a module of this name
         return import_module(f"relcore.{name}")
     found = globals()[name] = _public(name)
     return found
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_MODULES]
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
 def _public(name: str) -> "Any":
-    """The public function, class or module of this name, which `_MODULES` tells where to find."""
+    """The public function or class of this name, which `_MODULES` tells where to find."""
     from importlib import import_module
 
-    module = import_module(f"relcore.{_MODULES[name]}")
-    if name in vars(module):
-        return vars(module)[name]
-    return import_module(f"{module.__name__}.{name}")
+    return getattr(import_module(f"relcore.{_MODULES[name]}"), name)
 
 
 _FOLDERS = ("check", "drift", "invert", "migrate")  # folders that have the name of their public function

@@ -19,7 +19,15 @@ from app.workspace import Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.passport.passport import FEWEST, SUFFIX, Change, Passport, PassportCard, check, paired_anchors
+from relcore.passport.passport import (
+    FEWEST,
+    SUFFIX,
+    Passport,
+    PassportCard,
+    PassportChange,
+    check,
+    paired_anchors,
+)
 from relcore.passport.pictures import EmbedAnchors, NameRecipe, PassportChart
 from relcore.passport.recipes import POOLINGS
 from relcore.spaces.space import LatentSpace
@@ -35,7 +43,7 @@ def _read(path: str) -> Passport:
 
 
 @compute.cached(16, "Comparing the anchors …", key=lambda old, new: (old.space.digest, new.digest))
-def _check(passport: Passport, new: LatentSpace) -> Change:
+def _check(passport: Passport, new: LatentSpace) -> PassportChange:
     return check(passport, new)
 
 

@@ -135,14 +135,16 @@ def write_gallery(source: Path) -> None:
 
 def api() -> str:
     parts = []
-    for name in relcore.__all__:
-        public = getattr(relcore, name)
-        if inspect.ismodule(public) or not callable(public):  # `adapters` and `METRICS`
-            continue
-        directive = "autofunction"
-        if isinstance(public, type):
-            directive = "autoclass"
-        parts.append(f"## {name}\n\n```{{eval-rst}}\n.. {directive}:: relcore.{name}\n```\n")
+    for group, names in relcore.GROUPS.items():
+        parts.append(f"## {group.capitalize()}\n")
+        for name in names:
+            public = getattr(relcore, name)
+            if inspect.ismodule(public) or not callable(public):  # `adapters` and `METRICS`
+                continue
+            directive = "autofunction"
+            if isinstance(public, type):
+                directive = "autoclass"
+            parts.append(f"### {name}\n\n```{{eval-rst}}\n.. {directive}:: relcore.{name}\n```\n")
     return "\n".join(parts)
 
 

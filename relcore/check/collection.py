@@ -19,8 +19,8 @@ from relcore.catalog.task import Task
 from relcore.check.marks import MARKS, marks_of, name_of
 from relcore.passport.passport import (
     FEWEST,
-    Change,
     Passport,
+    PassportChange,
 )
 from relcore.passport.passport import check as anchors_changed
 from relcore.passport.recipes import MIXED, UNCHANGED
@@ -86,7 +86,7 @@ class Checked(Reported):
     unlike : (n,) float32
         How much a row differs from the trusted rows: its mean square along their short axes, divided by that
         of the trusted rows. Empty without trusted rows.
-    change : Change, optional
+    change : PassportChange, optional
         The change of the anchors of a passport, if these are among the rows.
     named : str
         The name of the known model that has the same short axes as the larger part; "" if there is none.
@@ -109,7 +109,7 @@ class Checked(Reported):
     unfit: str = ""
     named: str = ""
     asked: bool = False
-    change: Change | None = None
+    change: PassportChange | None = None
     smallest: int | None = None
 
     @property

@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from relcore.base.arguments import need_ids, need_kind, need_number, need_sequence, need_whole
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import BOOTSTRAPS
-from relcore.base.numbers import beside, percent_beside, short
+from relcore.base.numbers import beside, counted, percent_beside, short
+from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row, unit_rows
-from relcore.files.links import Pairs
+from relcore.files.links import ENDS, KINDS, NOT_KEPT, Pairs
 from relcore.linking.clusters import (
     ENOUGH,
     FEWEST,
@@ -66,8 +68,11 @@ class Round:
     found: float
 
 
+_LARGEST = 0.9999  # maximum precision of a link in a table, because no link is certain
+
+
 @dataclass(frozen=True, eq=False)
-class BootstrapResult:
+class BootstrapResult(Reported):
     """The result of `bootstrap_anchors`: parallel anchors, links, and a verdict on whether the spaces can be
     linked.
 
@@ -128,6 +133,63 @@ class BootstrapResult:
     def kept(self) -> Pairs:
         """The seeds, and the links whose precision is at least `promised`."""
         return self.pairs[: np.count_nonzero(self.precision >= self.promised)]
+
+    @property
+    def n_links(self) -> int:
+        """The number of links that are kept, without the seeds."""
+        return len(self.kept) - self.n_seeds
+
+    @property
+    def estimate(self) -> str:
+        """The estimated share of right links among the kept ones, in words."""
+        return f"{min(100 * self.precision[len(self.kept) - 1], 99.9):.1f} %"
+
+    @property
+    def links_in_words(self) -> str:
+        """How many links are kept: ``"320 links of 400 beside the 15 known pairs"``."""
+        n_all = len(self.pairs) - self.n_seeds
+        text = counted(self.n_links, "link")
+        if self.n_links < n_all:
+            text += f" of {n_all:,}"
+        if self.n_seeds:
+            text += f" beside the {counted(self.n_seeds, 'known pair')}"
+        return text
+
+    @property
+    def headline(self) -> str:
+        told = self.verdict.capitalize()
+        if not self.n_links:
+            return f"{told}: no link is sure enough to be kept."
+        return f"{told}. Of {self.links_in_words}, an estimated {self.estimate} are right."
+
+    def report(self) -> Report:
+        """The verdict, its reason, and the table of the links."""
+        facts = {
+            "verdict": self.verdict,
+            "success": self.verdict == "linked",
+            "reason": self.reason,
+            "anchors": len(self.anchors),
+            "pairs": len(self.kept),
+            "precision": self.promised,
+        }
+        return Report(f"{self.headline} {self.reason}", [Table("rows", links_table(self))], facts)
+
+
+def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
+    """A table of the seeds and the kept links, best first. Columns: source, target, kind ("seed", "anchor" or
+    "link") and precision. The precision is the estimated share of right links among those from the best one
+    down to this link; only seeds have 1. If `every` is True, the links that were not kept are appended with
+    the kind "not kept".
+    """
+    kinds = dict.fromkeys((*result.anchors, *result.kept), "link") | dict.fromkeys(result.anchors, "anchor")
+    kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
+    kinds |= dict.fromkeys([pair for pair in result.pairs if every and pair not in kinds], NOT_KEPT)
+    precision = dict(zip(result.pairs, result.precision.round(4).tolist(), strict=True))
+    rows = [
+        (*pair, kind, 1.0 if kind == "seed" else min(precision.get(pair, 0.0), _LARGEST))
+        for pair, kind in kinds.items()
+    ]
+    return pd.DataFrame(rows, columns=[*ENDS, KINDS[0], "precision"])
 
 
 def bootstrap_anchors(

@@ -18,8 +18,15 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
-from relcore.files.links import ENDS, KINDS, NOT_KEPT, Pairs
-from relcore.linking.bootstrap import PROMISED, BootstrapResult, Round, bootstrap_anchors, share_found
+from relcore.files.links import Pairs
+from relcore.linking.bootstrap import (
+    PROMISED,
+    BootstrapResult,
+    Round,
+    bootstrap_anchors,
+    links_table,
+    share_found,
+)
 from relcore.linking.clusters import CLUSTERED_ROWS, ENOUGH, FEWEST, LINK_ROUNDS
 from relcore.linking.optimisation import LEARNING_RATE, STEPS
 from relcore.linking.self_learning import MOST_ROUNDS, MOST_ROUNDS_UNSEEDED
@@ -35,11 +42,9 @@ from relcore.spaces.matching import Match, as_space, known_ids, match
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import Split
 
-_LARGEST = 0.9999  # maximum precision of a link in a table, because no link is certain
-
 
 @dataclass(frozen=True, eq=False)
-class Linked:
+class Linked(Reported):
     """The result of `link`: the two spaces, the links between their rows, and the map that follows from the
     links.
 
@@ -100,6 +105,10 @@ class Linked:
         own, other = zip(*self._kept(), strict=True)
         rows = self.source.rows(own), self.target.rows(other)
         return Procrustes().fit(self.source.vectors[rows[0]], self.target.vectors[rows[1]])
+
+    def report(self) -> Report:
+        """The report of `result`."""
+        return self.result.report()
 
     def _kept(self) -> Pairs:
         if not self.result.kept:
@@ -172,23 +181,6 @@ def link(
     return Linked(first, second, result)
 
 
-def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
-    """A table of the seeds and the kept links, best first. Columns: source, target, kind ("seed", "anchor" or
-    "link") and precision. The precision is the estimated share of right links among those from the best one
-    down to this link; only seeds have 1. If `every` is True, the links that were not kept are appended with
-    the kind "not kept".
-    """
-    kinds = dict.fromkeys((*result.anchors, *result.kept), "link") | dict.fromkeys(result.anchors, "anchor")
-    kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
-    kinds |= dict.fromkeys([pair for pair in result.pairs if every and pair not in kinds], NOT_KEPT)
-    precision = dict(zip(result.pairs, result.precision.round(4).tolist(), strict=True))
-    rows = [
-        (*pair, kind, 1.0 if kind == "seed" else min(precision.get(pair, 0.0), _LARGEST))
-        for pair, kind in kinds.items()
-    ]
-    return pd.DataFrame(rows, columns=[*ENDS, KINDS[0], "precision"])
-
-
 # The task that links two spaces whose true pairs are unknown or hidden, and its figures.
 
 SCORES = ("jaccard", "mrr", "cosine")
@@ -240,27 +232,23 @@ class Outcome(Reported):
     @property
     def headline(self) -> str:
         result = self.result
-        n = len(result.kept) - result.n_seeds
-        n_all = len(result.pairs) - result.n_seeds
+        if not self.known:
+            return result.headline
         told = self.verdict.capitalize()
-        if not n:
-            guesses = (
-                f" Of the guesses for {self.n_hidden:,} hidden pairs, {100 * self.share:.1f} % are right."
-            )
-            return f"{told}: no link is sure enough to be kept.{guesses * bool(self.known and self.n_hidden)}"
-        beside = ""
-        if result.n_seeds:
-            beside = f" beside the {counted(result.n_seeds, 'known pair')}"
-        of_all = ""
-        if n < n_all:
-            of_all = f" of {n_all:,}"
-        links = f"{counted(n, 'link')}{of_all}{beside}"
-        share = f"{min(100 * result.precision[len(result.kept) - 1], 99.9):.1f} %"
-        if self.known:
-            right = sum(own == other for own, other in result.kept) - result.n_seeds
-            right = "All" if right == n else f"{right:,} of"
-            return f"{told}. {right} {links} are right. Estimated without the hidden ids: {share}."
-        return f"{told}. Of {links}, an estimated {share} are right."
+        if not result.n_links:
+            guesses = ""
+            if self.n_hidden:
+                share = f"{100 * self.share:.1f} %"
+                guesses = f" Of the guesses for {self.n_hidden:,} hidden pairs, {share} are right."
+            return f"{told}: no link is sure enough to be kept.{guesses}"
+        right = sum(own == other for own, other in result.kept) - result.n_seeds
+        found = f"{right:,} of"
+        if right == result.n_links:
+            found = "All"
+        return (
+            f"{told}. {found} {result.links_in_words} are right. Estimated without the hidden ids:"
+            f" {result.estimate}."
+        )
 
     def report(self, **figures: Any) -> Report:
         result = self.result

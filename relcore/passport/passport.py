@@ -153,7 +153,7 @@ class Passport:
         dtype = next((name for name, rows in exact if rows.all()), "float32")
         return file_bytes(tensors, KEY, _Header(layout, self.card, dtype, *digests))
 
-    def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
+    def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> PassportChange:
         return check(self, new, random_state)
 
     def save(self, path: str | Path) -> None:
@@ -281,7 +281,7 @@ class Evidence(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Change(Reported):
+class PassportChange(Reported):
     """The kind of change between a passport and new vectors of its anchors, with the evidence.
 
     Attributes
@@ -444,7 +444,7 @@ class Change(Reported):
         return ""
 
 
-def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
+def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int = 0) -> PassportChange:
     """Compare new vectors of a passport's anchors with the vectors in the passport, and name the kind of
     change. `new` is an array (n, e) in the passport's order, or a space with the ids of the anchors.
 
@@ -500,7 +500,7 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
         kind = "related model"
     kind = kind or "changed recipe"
     scale = float(np.median(lengths))
-    return Change(
+    return PassportChange(
         kind,
         n_anchors,
         widths,

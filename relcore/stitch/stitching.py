@@ -306,7 +306,7 @@ def stitch_matrix(
     --------
     >>> import numpy as np
     >>> from relcore import LatentSpace, stitch_matrix
-    >>> from relcore.stitch.stitching import StitchSpec
+    >>> from relcore import StitchSpec
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.integers(0, 3, 300)
     >>> X = rng.normal(size=(300, 8)) + 4 * rng.normal(size=(3, 8))[labels]

@@ -1,6 +1,7 @@
 """What `import relcore` offers to a script, and what it costs."""
 
 import ast
+import doctest
 import inspect
 import json
 import pickle
@@ -77,6 +78,12 @@ def snippets():
             yield page, "\n".join(re.findall(r"(?ms)^ *```(?:python|py)\n(.*?)^ *```", text))
     for script in sorted((ROOT / "docs" / "gallery").glob("*.py")):
         yield script, script.read_text(encoding="utf-8")
+    for name in relcore.__all__:
+        public = getattr(relcore, name)
+        yield (
+            name,
+            "\n".join(one.source for one in doctest.DocTestParser().get_examples(public.__doc__ or "")),
+        )
 
 
 def test_no_snippet_imports_anything_deeper():
@@ -86,6 +93,41 @@ def test_no_snippet_imports_anything_deeper():
         str(path): re.findall(r"(?:from|import) +relcore\.[\w.]+", code) for path, code in found.items()
     }
     assert {path: names for path, names in deeper.items() if names} == {}
+
+
+# What public functions return that is data, a picture or a widget, so it has no report.
+DATA = {"LatentSpace", "Match", "Selection", "BundledResults", "Exportable", "PanesWidget"}
+
+
+def test_what_functions_return_is_public_and_has_a_report():
+    returned = {}
+    for name in relcore.__all__:
+        public = getattr(relcore, name)
+        if callable(public) and not isinstance(public, type):
+            returned[name] = str(inspect.signature(public).return_annotation)
+    returned |= {
+        f"Passport.{name}": str(inspect.signature(getattr(relcore.Passport, name)).return_annotation)
+        for name in ("check",)
+    }
+    results = {name: kind for name, kind in returned.items() if kind.isidentifier() and kind not in DATA}
+    assert {"drift", "link", "check", "migrate", "stitch_matrix", "invert", "bootstrap_anchors"} <= set(
+        results
+    )
+    for kind in set(results.values()):
+        assert callable(getattr(relcore, kind).report), kind
+
+
+def test_names_are_listed_in_groups():
+    (_, *parts) = re.split(r"(?m)^(\w+)\n    ", relcore.__doc__.rpartition("\nThe names")[0])
+    told = {
+        group: re.split(r",\s+", names.strip()) for group, names in zip(parts[::2], parts[1::2], strict=True)
+    }
+    assert told == {group: list(names) for group, names in relcore.GROUPS.items()}
+
+
+@pytest.mark.parametrize("module", [relcore, relcore.adapters])
+def test_names_that_an_editor_completes_are_public(module):
+    assert set(module.__all__) == {name for name in dir(module) if not name.startswith("_")}
 
 
 def test_until_command_listens_for_ctrl_c_nothing_is_imported_that_is_not_built_in():
@@ -99,7 +141,7 @@ def test_type_checkers_read_names_that_are_imported():
     tree = ast.parse(Path(relcore.__file__).read_text(encoding="utf-8"))
     (checked,) = (node for node in tree.body if isinstance(node, ast.If))
     told = {
-        alias.asname: node.module
+        alias.asname: f"relcore.{alias.name}" if node.module == "relcore" else node.module
         for node in checked.body[1:]
         for alias in node.names
         if alias.asname == alias.name  # `import x as x` is public, `import x` is not

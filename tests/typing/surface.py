@@ -10,20 +10,7 @@ from pandas import DataFrame
 
 import relcore as rc
 from relcore.base.families import MetricName
-from relcore.check.collection import Checked
-from relcore.drift.check import Drift
-from relcore.figures.export import Exportable
-from relcore.files.selections import Selection
-from relcore.invert.inversion import Inversion
-from relcore.linking.bootstrap import BootstrapResult
-from relcore.linking.link import Linked
-from relcore.migrate.result import MigrationResult
 from relcore.panes.widget import PanesWidget
-from relcore.passport.passport import Change
-from relcore.runs.entries import BundledResults
-from relcore.scores.score import ChanceLevel
-from relcore.spaces.matching import Match
-from relcore.stitch.stitching import StitchResult
 
 X = np.zeros((40, 3), np.float32)
 rows = [[1.0, 2.0], [3.0, 4.0]]
@@ -34,11 +21,13 @@ assert_type(rc.LatentSpace(X).ids, np.ndarray)
 assert_type(rc.save_space(space, Path("copy.npz")), None)
 assert_type((space.vectors, space.ids, len(space), space.name), tuple[np.ndarray, np.ndarray, int, str])
 
-pair = assert_type(rc.match(space, X), Match)
+pair = assert_type(rc.match(space, X), rc.Match)
 assert_type((pair.source, pair.n_zero), tuple[rc.LatentSpace, int])
 anchors = assert_type(rc.select_anchors(rows, 1), np.ndarray)
 score = assert_type(rc.linear_cka(space, X, debiased=True), rc.Score)
-assert_type((score.k, score.n, score.null, score.describe()), tuple[int | None, int, ChanceLevel | None, str])
+assert_type(
+    (score.k, score.n, score.null, score.describe()), tuple[int | None, int, rc.ChanceLevel | None, str]
+)
 assert_type([rc.jaccard(X, rows, k=5), rc.mrr(X, space, n_queries=10)], list[rc.Score])
 
 projection = assert_type(
@@ -52,16 +41,16 @@ assert_type((procrustes.matrix_, procrustes.inverse_transform(X)), tuple[np.ndar
 inverse = assert_type(rc.InverseRelativeProjection("ridge").fit(X, rows), rc.InverseRelativeProjection)
 assert_type((inverse.transform(X), inverse.rank_), tuple[np.ndarray, int])
 
-found = assert_type(rc.bootstrap_anchors(space, X, seeds=[("a", "b")], n_anchors=2), BootstrapResult)
+found = assert_type(rc.bootstrap_anchors(space, X, seeds=[("a", "b")], n_anchors=2), rc.BootstrapResult)
 assert_type((found.anchors, found.verdict), tuple[tuple[tuple[str, str], ...], str])
-linked = assert_type(rc.link(space, X, [("a", "b")], k=5), Linked)
-assert_type((linked.links, linked.map, linked.pair), tuple[DataFrame, rc.Procrustes | rc.Affine, Match])
+linked = assert_type(rc.link(space, X, [("a", "b")], k=5), rc.Linked)
+assert_type((linked.links, linked.map, linked.pair), tuple[DataFrame, rc.Procrustes | rc.Affine, rc.Match])
 universe = assert_type(rc.Universe.fit([space, space]), rc.Universe)
 assert_type((universe.names, universe.translate(X, "a", "b")), tuple[tuple[str, ...], np.ndarray])
 assert_type(rc.Universe.load("words.universe").add(space).table(), DataFrame)
-stitched = assert_type(rc.stitch_matrix([space, space]), StitchResult)
+stitched = assert_type(rc.stitch_matrix([space, space]), rc.StitchResult)
 assert_type(stitched.matrix("relative"), tuple[np.ndarray, np.ndarray])
-assert_type(rc.read_selection("session.json"), Selection)
+assert_type(rc.read_selection("session.json"), rc.Selection)
 panes = assert_type(rc.show(space, X, anchors=30), PanesWidget)
 panes.selection = ["a"]
 
@@ -87,15 +76,15 @@ assert_type(rc.METRICS["mrr"].load()().score(rc.AlignedPair.of(X, X, rc.Split.he
 assert_type(rc.METRICS["mrr"], MetricName)
 assert_type((rc.LeastSquares().fit(X, rows), rc.Affine().fit(X, rows)), tuple[rc.LeastSquares, rc.Affine])
 
-change = assert_type(rc.drift(space, X, rc.DriftCheck(k=5)), Drift)
+change = assert_type(rc.drift(space, X, rc.DriftCheck(k=5)), rc.Drift)
 assert_type(change.headline(change.judged(rc.Thresholds())), str)
-assert_type(rc.invert(space, X, ["a"], rc.InversionSpec(method="ridge")), Inversion)
-assert_type(rc.migrate(space, X, spec=rc.Migration(adapter="ridge")), MigrationResult)
+assert_type(rc.invert(space, X, ["a"], rc.InversionSpec(method="ridge")), rc.Inversion)
+assert_type(rc.migrate(space, X, spec=rc.Migration(adapter="ridge")), rc.MigrationResult)
 assert_type(rc.adapters.load("bridge").transform(X), np.ndarray)
-assert_type(rc.Passport.of(space).check(X), Change)
-assert_type(rc.check(X, trusted=space, known=[rc.Passport.of(space)]), Checked)
+assert_type(rc.Passport.of(space).check(X), rc.PassportChange)
+assert_type(rc.check(X, trusted=space, known=[rc.Passport.of(space)]), rc.Checked)
 specs = assert_type(rc.example_spaces("digits", rc.bundled_results())[0], list[rc.SpaceSpec])
-assert_type((rc.bundled_results(), specs[0].load()), tuple[BundledResults, rc.LatentSpace])
+assert_type((rc.bundled_results(), specs[0].load()), tuple[rc.BundledResults, rc.LatentSpace])
 assert_type(rc.starting_models(rc.bundled_results()), tuple[rc.SpaceSpec, rc.SpaceSpec] | None)
 assert_type([rc.ProjectionSpec(center=False)], list[rc.ProjectionSpec])
 assert_type([rc.BootstrapSpec(n_anchors=3)], list[rc.BootstrapSpec])
@@ -113,7 +102,7 @@ figures += [
     rc.StitchMatrix(spaces=tuple(specs)).draw(stitched),
 ]
 figures += [rc.MigrationChart(spaces=tuple(specs), migration=rc.Migration()).draw()]
-assert_type(figures, list[Exportable])
+assert_type(figures, list[rc.Exportable])
 try:
     rc.load_space("none.npy")
 except rc.SpaceError as error:
