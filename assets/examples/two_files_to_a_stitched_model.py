@@ -13,14 +13,11 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from relcore import RelativeProjection, StitchSpec, load_space, match
 from relcore.cli import main
-from relcore.files.reading import load_space
 from relcore.represent.heads import fit_head
-from relcore.represent.projection import RelativeProjection
-from relcore.spaces.matching import match
 from relcore.stitch.classifiers import split_rows
 from relcore.stitch.shared_rows import share_rows
-from relcore.stitch.stitching import StitchSpec
 
 paths = sys.argv[1:] or ["digits-1.npz", "digits-2.npz"]
 if not all(Path(path).is_file() for path in paths) and not sys.argv[1:]:
