@@ -33,6 +33,7 @@ lint: $(INSTALLED)
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/python tests/glossary.py
 	@$(BIN)/python tests/folds.py
+	@$(BIN)/python tests/typing/bodies.py
 	@$(BIN)/python tests/typing/check.py
 
 bench: $(INSTALLED)

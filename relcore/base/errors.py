@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,7 +37,7 @@ class NoCommonId(SpaceError):
     """Two spaces have no id in common, so their rows cannot be paired by id."""
 
 
-def quote(items: Sequence[str]) -> str:
+def quote(items: Iterable[str]) -> str:
     """The items as text for an error message, such as ``'a', 'b'``. Each item is cut to 40 characters."""
     return ", ".join(repr(item if len(item) <= 40 else item[:39] + "…") for item in map(str, items))
 
@@ -61,7 +61,7 @@ def is_among(value: Any, allowed: Iterable[Any]) -> bool:
     return value in allowed
 
 
-def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:
+def need_one_of(setting: str, value: Any, allowed: Iterable[Any]) -> None:
     """Raise a SpaceError that names the setting, unless the value is allowed."""
     if not is_among(value, allowed):
         names = list(map(str, allowed))

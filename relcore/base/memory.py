@@ -60,7 +60,7 @@ def call_content(X: np.ndarray, content: Hashable) -> None:
         weakref.finalize(X, _contents.pop, id(X), None)
 
 
-def content_of(X: np.ndarray) -> Hashable:
-    """A key for the content of an array: the digest that `call_content` recorded, or else the array's
-    identity."""
+def content_of(X: object) -> Hashable:
+    """A key for the content of an array or of mapped rows: the digest that `call_content` recorded, or
+    else their identity."""
     return _contents.get(id(X), id(X))

@@ -27,6 +27,13 @@ class Rows(Protocol):
     def __getitem__(self, rows: Any, /) -> np.ndarray: ...
 
 
+class SizedRows(Rows, Protocol):
+    """Rows that know their number of bytes: arrays, `MappedRows` and `DerivedRows`."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+
 def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
     """Slices that cut n rows into blocks of at most `size`."""
     for start in range(0, n_rows, size):

@@ -33,13 +33,13 @@ from relcore.files.reading import descriptions_of, load_space, shape_of
 from relcore.files.saving import FILE_OPTIONS
 from relcore.runs.entries import Summary, digest_of
 from relcore.runs.store import Store
-from relcore.spaces.ids import GuessedIds, RowNumbers, mark_unscored
+from relcore.spaces.ids import GuessedIds, RowNumbers, Texts, mark_unscored
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import StorePlace, load_rows
 
 
 def held_out_ids(
-    specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], ids: Sequence[str] | None = None
+    specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], ids: Texts | None = None
 ) -> tuple[str, ...]:
     """The ids of the rows whose labels no encoder of these spaces saw in training. With `ids`, only these ids
     are considered, in their order.

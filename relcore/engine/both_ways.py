@@ -29,8 +29,8 @@ def crowding(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
     def by_topk(where: Device) -> tuple[np.ndarray, np.ndarray]:
         import torch
 
-        best = None
-        means = []
+        best: Array = None
+        means: list[Array] = []
         for _, products in _products(where, X, Y):
             means.append(products.topk(min(k, len(Y)), dim=1).values.double().mean(dim=1))
             if best is None:
@@ -38,7 +38,8 @@ def crowding(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
             else:
                 best = torch.cat([best, products])
             best = best.topk(min(k, len(best)), dim=0).values
-        return tuple(where.get(one.float()) for one in (torch.cat(means), best.double().mean(dim=0)))
+        of_rows = where.get(torch.cat(means).float())
+        return of_rows, where.get(best.double().mean(dim=0).float())
 
     return on_device(search)
 
@@ -50,8 +51,8 @@ def _crowding_on_cpu(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, 
     k_columns = min(k, len(X))
     # For each column, the k largest group maxima so far.
     bound = np.full((k_columns, len(Y)), -np.inf, dtype=np.float32)
-    row_parts = []
-    column_parts = []
+    row_parts: list[tuple[np.ndarray, np.ndarray]] = []
+    column_parts: list[tuple[np.ndarray, np.ndarray]] = []
     for block, products in _products(NumpyDevice(), X, Y):
         reached = np.partition(_group_maxima(products, k_rows), -k_rows, axis=1)[:, -k_rows, None]
         bound = np.sort(np.concatenate([bound, _group_maxima(products.T, k_columns).T]), axis=0)[-k_columns:]

@@ -19,7 +19,7 @@ from relcore.base.environment import gpu_bytes, resolve, torch_name
 from relcore.base.errors import SpaceError, extra
 from relcore.base.mapped_rows import MappedRows
 from relcore.base.memory import content_of, is_constant
-from relcore.base.rows import NO_LENGTH, Rows, inverse_lengths
+from relcore.base.rows import NO_LENGTH, Rows, SizedRows, inverse_lengths
 from relcore.engine.threads import ProcessSetting, T
 
 Array = Any  # a NumPy array, or a tensor on the device
@@ -96,7 +96,7 @@ def _need_room(n_bytes: int, room: float) -> None:
         )
 
 
-def _own(X: np.ndarray, key: tuple[Hashable, str]) -> None:
+def _own(X: Rows, key: tuple[Hashable, str]) -> None:
     """Release the copy of an array as soon as the last array with this content is deleted."""
     owners = _owners.setdefault(key, set())
     if id(X) not in owners:
@@ -147,7 +147,7 @@ class NumpyDevice:
         """All rows (n, d) as float32 in one array on the device."""
         return self.rows(X[:])
 
-    def cached(self, content: Hashable, X: Rows) -> Array:
+    def cached(self, content: Hashable, X: SizedRows) -> Array:
         """The result of `all_on_device`, which stays on the device under `content` while there is room.
 
         Raises a SpaceError if the rows are too large for the device.
@@ -174,7 +174,7 @@ class NumpyDevice:
             best = np.arange(len(values))
         return best[np.argsort(-values[best], kind="stable")]
 
-    def exact(self) -> AbstractContextManager:
+    def exact(self) -> AbstractContextManager[None]:
         """Within the block, products keep all digits of float32."""
         return nullcontext()
 
@@ -249,7 +249,7 @@ class TorchDevice:
     def clone_for_thread(self) -> TorchDevice:
         return self
 
-    def exact(self) -> AbstractContextManager:
+    def exact(self) -> AbstractContextManager[None]:
         return full_precision(self._torch, self.torch_name.partition(":")[0])
 
     def rows_at_once(self, most: int, row_bytes: int) -> int:
@@ -309,19 +309,23 @@ class TorchDevice:
         # next call. Rows that are too large to stay are copied block by block.
         if isinstance(X, self._torch.Tensor):
             return X[block]
-        is_mapped = isinstance(X, MappedRows)
-        can_change = not is_mapped and not (isinstance(X, np.ndarray) and is_constant(X))
-        if can_change or 4 * X.size > self._room():
+        if isinstance(X, MappedRows):
+            constant = True
+        else:
+            constant = isinstance(X, np.ndarray) and is_constant(X)
+        n_bytes = 4 * X.shape[0] * X.shape[1]
+        if not constant or n_bytes > self._room():
             return self.rows(np.asarray(X[block]))
-        if is_mapped:
+        copy: Callable[[Any], Array] = self.rows
+        if isinstance(X, MappedRows):
             X.origin.need_unchanged()
+            copy = self.all_on_device
         content = content_of(X)
-        copy = self.all_on_device if is_mapped else self.rows
-        rows = _cached_rows(self.torch_name, content, 4 * X.size, self._room(), lambda: copy(X))
+        rows = _cached_rows(self.torch_name, content, n_bytes, self._room(), lambda: copy(X))
         _own(X, (content, self.torch_name))
         return rows[block]
 
-    def cached(self, content: Hashable, X: Rows) -> Array:
+    def cached(self, content: Hashable, X: SizedRows) -> Array:
         _need_room(X.nbytes, self._room())
         return _cached_rows(self.torch_name, content, X.nbytes, self._room(), lambda: self.all_on_device(X))
 

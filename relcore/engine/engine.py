@@ -264,10 +264,11 @@ class _MomentSums:
                 self.sums = [a + b for a, b in zip(self.sums, sums, strict=True)]
 
     def merge(self, other: _MomentSums) -> None:
-        if other.sums is not None:
+        if self.sums is not None and other.sums is not None:
             self.sums = [a + b for a, b in zip(self.sums, other.sums, strict=True)]
 
     def moments(self, n: int) -> Moments:
+        assert self.sums is not None, "a matrix has at least one row"
         *sums, products = map(self.device.get, self.sums)
         products = products - np.outer(sums[0], sums[-1]) / n
         means = [centre.astype(np.float64) + total / n for centre, total in zip(self.host, sums, strict=True)]

@@ -101,11 +101,12 @@ def nearest(
                     top.add(on_grid(products) if tied else products, numbers, part)
 
         blocks = list(row_blocks(n, size))
-        return in_threads(
+        top: TopRows | TopTensors = in_threads(
             blocks, lambda: top_rows(where.clone_for_thread(), m, k, seed), add, most=where.threads
         )
+        return top.fetched()
 
-    top = on_device(search, device).fetched()
+    top = on_device(search, device)
     return Nearest(top.values, top.rows)
 
 
@@ -161,7 +162,7 @@ def many_coincide(sample: np.ndarray, n: int, k: int) -> bool:
     """Whether more than k of n unit rows probably equal a query, judged by a sample (m, d) of the rows."""
     sample = sample[:: max(1, len(sample) // _SAMPLED_ROWS)]
     m = len(sample)
-    return (np.count_nonzero(sample @ sample.T > 1 - _GRID) - m) * n > k * m * (m - 1)
+    return bool((np.count_nonzero(sample @ sample.T > 1 - _GRID) - m) * n > k * m * (m - 1))
 
 
 def on_grid(products: Array) -> Array:

@@ -8,9 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Event, Lock
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Accumulator(Protocol):
+    """What a thread adds its parts to."""
+
+    def merge(self, other: Any, /) -> object: ...
+
+
+Sums = TypeVar("Sums", bound=Accumulator)
 
 
 class ProcessSetting:
@@ -20,7 +29,7 @@ class ProcessSetting:
     def __init__(self) -> None:
         self._lock = Lock()
         self._users = 0
-        self._before = None
+        self._before: Any = None  # what the `change` of the first thread returned
 
     @contextmanager
     def changed(self, change: Callable[[], T], restore: Callable[[T], None]) -> Iterator[T]:
@@ -48,11 +57,11 @@ _one_thread = ProcessSetting()
 
 def in_threads(
     parts: Sequence[Any],
-    make: Callable[[], T],
-    add: Callable[[T, Any], None],
+    make: Callable[[], Sums],
+    add: Callable[[Sums, Any], None],
     done: Callable[[int, int], None] = lambda n_done, n: None,
     most: int | None = None,
-) -> T:
+) -> Sums:
     """The merged result of all parts. Each thread gets its own accumulator from `make`, and `add` adds a
     fixed share of the parts to it, in order. The method `merge` of an accumulator joins them.
 
@@ -61,7 +70,7 @@ def in_threads(
     """
     stopped = Event()
 
-    def work(turn: int, n_threads: int) -> T:
+    def work(turn: int, n_threads: int) -> Sums:
         result = make()
         try:
             for place in range(turn, len(parts), n_threads):

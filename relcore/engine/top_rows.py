@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relcore.engine.device import Array, Device, NumpyDevice
+from relcore.engine.device import Array, Device, NumpyDevice, TorchDevice
 
 # The best rows so far, which stay on the device until the end.
 
@@ -144,7 +144,7 @@ _MORE = 8  # number of further candidates per block, to usually include all rows
 class TopTensors:
     """The methods of `TopRows` for scores that are tensors. `fetched` copies the result to the host."""
 
-    def __init__(self, n_queries: int, k: int, seed: int | None, device: Device) -> None:
+    def __init__(self, n_queries: int, k: int, seed: int | None, device: TorchDevice) -> None:
         import torch
 
         self._torch = torch
@@ -174,8 +174,10 @@ class TopTensors:
 
     def fetched(self) -> TopRows:
         """The best rows, copied to the host."""
-        top = TopRows(*self.values.shape, self.seed)
-        top.values, top.rows = self.device.get(self.values), self.device.get(self.rows)
+        n_queries, k = self.values.shape
+        top = TopRows(n_queries, k, self.seed)
+        top.values = self.device.get(self.values)
+        top.rows = self.device.get(self.rows)
         return top
 
     def _enter(self, values: Array, rows: Array, queries: slice) -> None:
@@ -194,7 +196,6 @@ class TopTensors:
 
 
 def top_rows(device: Device, n_queries: int, k: int, seed: int | None = None) -> TopRows | TopTensors:
-    kind = TopTensors
     if isinstance(device, NumpyDevice):
-        kind = TopRows
-    return kind(n_queries, k, seed, device)
+        return TopRows(n_queries, k, seed, device)
+    return TopTensors(n_queries, k, seed, device)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.maps.principal_axes import PrincipalAxes, ReductionSpec, principal_map
-from relcore.represent.inverse import InverseRelativeProjection, pruned_decoders, recovery_errors
+from relcore.represent.inverse import Inverse, InverseRelativeProjection, pruned_decoders, recovery_errors
 from relcore.represent.strategies import shared_anchors
 from relcore.represent.translation import LeastSquares, Procrustes
 from relcore.scores.cka import cosine_of_units
@@ -82,13 +82,13 @@ def choose_numbers(
     scores = {numbers: float(np.mean(part)) for numbers, part in totals.items() if len(part) == len(parts)}
     if not scores:
         return None
-    best = max(scores, key=scores.get)
+    best = max(scores, key=lambda numbers: scores[numbers])
     return Choice(*best, scores[best], len(scores), len(parts[0]))
 
 
 def _translations_of_grid(
     A: np.ndarray, B: np.ndarray, known: np.ndarray, held_out: np.ndarray, spec: InversionSpec
-) -> Iterator:
+) -> Iterator[tuple[tuple[float, int, float], np.ndarray]]:
     """Yield each setting (δ, ω, λ) in the grid of the method, and the held-out anchors translated with it."""
     if spec.method == "pruned":
         relative = A[held_out] @ A[known].T
@@ -178,7 +178,8 @@ class InversionSpec:
     )
     tuned: bool = setting(False, option="auto", help="Choose δ and ω, or λ, by scores on held-out anchors.")
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
     def to_record(self) -> dict[str, Any]:
         """The fields as a record. `tuned` is included only if it is True, because version 0.1.0 did not have
@@ -186,7 +187,8 @@ class InversionSpec:
         return {name: value for name, value in vars(self).items() if name != "tuned" or value}
 
     def inverse(self) -> InverseRelativeProjection:
-        return InverseRelativeProjection(self.method, self.omega, self.delta, self.ridge, self.random_state)
+        method = cast(Inverse, self.method)  # `check` has seen that it is one of them
+        return InverseRelativeProjection(method, self.omega, self.delta, self.ridge, self.random_state)
 
     @property
     def title(self) -> str:
@@ -447,7 +449,8 @@ class PairedRows:
         if self.route != "within" and self.X.shape[1] == self.true.shape[1]:
             maps["absolute copy"] = self.X
         scored = {method: self.scored_rows(rows) for method, rows in maps.items()}
-        errors, scores = ({method: pair[part] for method, pair in scored.items()} for part in (0, 1))
+        errors = {method: pair[0] for method, pair in scored.items()}
+        scores = {method: pair[1] for method, pair in scored.items()}
         if (copy := scores.get("absolute copy")) is not None:
             # The chance level of the mean cosine if one space had random axes. Over all rotations R, tr(R C)
             # has mean 0 and variance |C|² / d, where C is the mean product of paired rows. Permuted rows
@@ -512,7 +515,7 @@ def _notes(inversion: Inversion) -> list[str]:
     direct = {
         name: inversion.scores[name] for name in ("Procrustes", "least squares") if name in inversion.scores
     }
-    name = max(direct, key=direct.get)
+    name = max(direct, key=lambda method: direct[method])
     own = inversion.scores[spec.title]
     if pruned and own < _FAR_BELOW * direct[name]:
         did = "leaves out none"

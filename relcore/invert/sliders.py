@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -149,4 +150,5 @@ class SlidAnswers:
     def _spec_at(self, slider: int, position: int) -> InversionSpec:
         field, values = self.sliders[slider]
         of_values = values or [position // 1000 if field == "omega" else position / 1000]
-        return replace(self.spec, **{field: of_values[min(position // 1000, len(of_values) - 1)]})
+        changed: dict[str, Any] = {field: of_values[min(position // 1000, len(of_values) - 1)]}
+        return replace(self.spec, **changed)

@@ -67,7 +67,7 @@ def diagnose_anchors(
     floor = values[0] * max(anchors.shape) * np.finfo(np.float32).eps
     energy = values**2 / np.sum(values**2)
     energy = energy[energy > 0]
-    n_random = min(len(ids), np.count_nonzero(space.norms))
+    n_random = min(len(ids), int(np.count_nonzero(space.norms)))
     at_random = unit_rows(
         space.vectors[space.rows(select_anchors(space, n_random, random_state=random_state))], mean
     )

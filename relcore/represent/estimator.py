@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import signature
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,11 @@ class Estimator:
     _n_features_out: int
     n_features_in_: int
     feature_names_in_: np.ndarray
+
+    if TYPE_CHECKING:  # each subclass has its own arguments
+
+        def fit(self, *rows: Any, **settings: Any) -> Self: ...
+        def transform(self, *rows: Any, **settings: Any) -> np.ndarray: ...
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name. `deep` has no effect, because no parameter is an estimator."""
@@ -178,7 +183,7 @@ def not_fitted(message: str) -> SpaceError:
     """A `SpaceError` that is also a `NotFittedError` of scikit-learn."""
     from sklearn.exceptions import NotFittedError
 
-    class NotFitted(SpaceError, NotFittedError):
+    class NotFitted(SpaceError, NotFittedError):  # type: ignore[misc]  # scikit-learn has no types
         def __reduce__(self) -> tuple[Any, ...]:
             return not_fitted, self.args
 

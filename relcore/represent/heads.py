@@ -150,7 +150,7 @@ def _networks(
     over_rows: bool,
 ) -> list[NetworkHead]:
     sides = list(sides)
-    shapes = {}
+    shapes: dict[tuple[int, ...], list[int]] = {}
     for place, X in enumerate(sides):
         shapes.setdefault(X.shape, []).append(place)
     heads = {}

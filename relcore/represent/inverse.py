@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import ClassVar, Literal, NamedTuple, Self
+from functools import cached_property, lru_cache, partial
+from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,8 @@ from relcore.represent.estimator import Estimator, column_names
 from relcore.represent.projection import checked_row
 from relcore.represent.strategies import farthest_order
 from relcore.spaces.space import MatrixLike
+
+Inverse: TypeAlias = Literal["pruned", "ridge", "whitened"]
 
 MOST_PRUNINGS = 1024
 
@@ -95,7 +97,7 @@ class InverseRelativeProjection(Estimator):
     True
     """
 
-    method: Literal["pruned", "ridge", "whitened"] = "pruned"
+    method: Inverse = "pruned"
     omega: int = 8
     delta: float = DELTA
     ridge: float = 1.0
@@ -148,7 +150,8 @@ class InverseRelativeProjection(Estimator):
         self.decoder_: np.ndarray = decoder.astype(np.float32)
         self.scale_: float = float(lengths(target, self.target_mean_).mean(dtype=np.float64))
         self.matrix_: np.ndarray = Engine().product(encoder, decoder).astype(np.float32)
-        self._sees(source_anchors, *self.matrix_.shape, column_names(target_anchors))
+        width, width_out = self.matrix_.shape
+        self._sees(source_anchors, width, width_out, column_names(target_anchors))
         return self
 
     @cached_property
@@ -161,13 +164,11 @@ class InverseRelativeProjection(Estimator):
         """
         given = X
         X = self._check_width(X, by_block=True)
-        of_source = {"mean": self.source_mean_, "unit": True}
+        map_directions = partial(Engine().map_rows, X, mean=self.source_mean_, unit=True)
         if self.lengths == "paper":
-            rows = Engine().map_rows(
-                X, self.matrix_ * np.float32(self.scale_), **of_source, shift=self.target_mean_
-            )
+            rows = map_directions(self.matrix_ * np.float32(self.scale_), shift=self.target_mean_)
         else:
-            rows = unit_rows(Engine().map_rows(X, self.matrix_, **of_source))
+            rows = unit_rows(map_directions(self.matrix_))
             rows *= np.float32(self.scale_)
             rows += self.target_mean_.astype(np.float32)
         return self._as_output(rows, given)

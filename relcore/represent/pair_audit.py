@@ -78,10 +78,10 @@ class Audit:
         low = 0
         high = len(self.of_pairs)
         for share in _JUDGED:
-            n = np.count_nonzero(self._behind > 1 - share)
+            n = int(np.count_nonzero(self._behind > 1 - share))
             possible = bdtr(n, np.maximum(wrong, n + 1), share) >= _TAIL_SHARE / len(_JUDGED)
             high = min(high, max(n, int(wrong[possible].max(initial=0))))
-        if n := np.count_nonzero(self._behind > 1 - _NEVER_RIGHT):
+        if n := int(np.count_nonzero(self._behind > 1 - _NEVER_RIGHT)):
             possible = (bdtrc(n - 1, np.maximum(wrong, n), _NEVER_RIGHT) >= _TAIL_SHARE) & (wrong >= n)
             low = int(wrong[possible].min(initial=len(self.of_pairs)))
         return min(low, high), high

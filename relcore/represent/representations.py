@@ -12,7 +12,7 @@ from relcore.base.errors import need_one_of
 from relcore.base.names import DELTA, METHODS, SIMILARITIES
 from relcore.base.rows import centred, mean_row
 from relcore.base.settings import check, setting
-from relcore.represent.inverse import MOST_PRUNINGS, InverseRelativeProjection
+from relcore.represent.inverse import MOST_PRUNINGS, Inverse, InverseRelativeProjection
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.strategies import shared_anchors
 from relcore.represent.translation import Affine, LeastSquares, Procrustes
@@ -62,7 +62,8 @@ class ProjectionSpec:
         help="For the quantised similarity: Ward distance at which the clustering is cut.",
     )
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
     def projection(self, whiten: bool = False) -> RelativeProjection:
         """An unfitted projection with these parameters. If it whitens, its similarity is always the
@@ -142,7 +143,8 @@ class MethodSettings:
         1.0, label="Inverse ridge λ", above=0, metavar="λ", help="Ridge of the ridge inverse."
     )
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ def identity_map(
 
 
 def _inverse(
-    kind: str, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
+    kind: Inverse, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
 ) -> Rows:
     if kind == "whitened":
         ridge = settings.ridge
@@ -202,7 +204,7 @@ def _direct(
 
 
 whitened = partial(relative, whiten=True)
-pruned_inverse, ridge_inverse, whitened_inverse = (
-    partial(_inverse, kind) for kind in ("pruned", "ridge", "whitened")
-)
+pruned_inverse = partial(_inverse, "pruned")
+ridge_inverse = partial(_inverse, "ridge")
+whitened_inverse = partial(_inverse, "whitened")
 procrustes, least_squares, affine = (partial(_direct, kind) for kind in (Procrustes, LeastSquares, Affine))

@@ -4,6 +4,7 @@ To add a similarity, write a class here, and add a line to `SIMILARITIES` in `re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 from weakref import WeakKeyDictionary
@@ -74,9 +75,8 @@ class AnchorAxes(NamedTuple):
         """The decomposition of unit anchors. For a small set it is cached, because maps, scores and
         differences use the same one."""
         anchors = np.ascontiguousarray(unit_anchors, dtype=np.float32)
-        if anchors.size <= _KEPT_AXES:
-            compute = _anchor_axes
-        else:
+        compute: Callable[[bytes, tuple[int, ...]], AnchorAxes] = _anchor_axes
+        if anchors.size > _KEPT_AXES:
             compute = _anchor_axes.__wrapped__
         return compute(anchors.tobytes(), anchors.shape)
 
@@ -86,7 +86,7 @@ _KEPT_AXES = 2**19  # maximum number of values in anchors whose axes are cached;
 
 
 @lru_cache(maxsize=16)
-def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
+def _anchor_axes(content: bytes, shape: tuple[int, ...]) -> AnchorAxes:
     """The decomposition, from the eigenvectors of A Aᵀ or AᵀA, whichever is smaller. This takes a third of
     the time of an SVD. Axes with small singular values are inexact, but are always multiplied by these
     values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -31,12 +31,15 @@ def usual_anchors(n: int) -> int:
     return max(1, min(USUAL_ANCHORS, max(n // 5, min(n // 2, 10))))
 
 
+Strategy: TypeAlias = Literal[
+    "random", "farthest-point", "k-means", "most-frequent", "class-balanced", "learned"
+]
+
+
 def select_anchors(
     space: MatrixLike,
     n_anchors: int,
-    strategy: Literal[
-        "random", "farthest-point", "k-means", "most-frequent", "class-balanced", "learned"
-    ] = "random",
+    strategy: Strategy = "random",
     *,
     pool: int | None = None,
     random_state: int = 0,

@@ -23,6 +23,9 @@ class _Translation(Estimator):
     source_mean_: np.ndarray
     target_mean_: np.ndarray
 
+    def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
     def fit(self, source: MatrixLike, target: MatrixLike) -> Self:
         """Fit the map to paired rows: source (k, d_source) and target (k, d_target)."""
         given = source, target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -90,13 +90,18 @@ class Coordinates:
 
     @cached_property
     def projection(self) -> RelativeProjection:
+        assert self.spec is not None, "only the frame “own” has a projection"
+        assert self.mean is not None
+        assert self.anchors is not None
+        assert self.known is not None
         return self.spec.projection().fit_from(self.mean, self.anchors, self.known)
 
 
 CoordinatesByName = dict[str, Coordinates]
+Facts = TypeVar("Facts", Representation, Coordinates)
 
 
-def to_device(device: Device, facts: Representation | Coordinates) -> Representation | Coordinates:
+def to_device(device: Device, facts: Facts) -> Facts:
     names = ["factors", "matrix", "shift", "centre", "turn"]
     if getattr(facts, "turn", None) is not None:
         names.append("mean")

@@ -14,6 +14,7 @@ from relcore.base.numbers import short
 from relcore.base.rows import ROWS_PER_BLOCK, centred, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.scores.score import CENTRE, ChanceLevel, Score
+from relcore.spaces.ids import Texts
 from relcore.spaces.matching import checked_names, ids_of, paired_matrices, partner_rows
 from relcore.spaces.space import MatrixLike
 
@@ -241,6 +242,15 @@ class CkaSums:
     x: SpaceSums
     y: SpaceSums
 
+    @property
+    def own_moments(self) -> tuple[OwnMoments, OwnMoments]:
+        """The sums of each space, if they were computed from all rows."""
+        x = self.x
+        y = self.y
+        assert isinstance(x, OwnMoments), "a pass keeps no lengths of rows"
+        assert isinstance(y, OwnMoments), "a pass keeps no lengths of rows"
+        return x, y
+
     def value(self, debiased: bool = False) -> float:
         """Linear CKA; NaN if all rows of a space are equal. With `debiased`, the sums of each space must be
         `OwnMoments`."""
@@ -250,9 +260,10 @@ class CkaSums:
         xx = x.square
         yy = y.square
         if debiased:
-            xy = _unbiased(xy, x, y)
-            xx = _unbiased(xx, x, x)
-            yy = _unbiased(yy, y, y)
+            left, right = self.own_moments
+            xy = _unbiased(xy, left, right)
+            xx = _unbiased(xx, left, left)
+            yy = _unbiased(yy, right, right)
         if xx * yy > 0:
             return xy / np.sqrt(xx * yy)
         return float("nan")
@@ -277,15 +288,26 @@ class CkaSums:
                     f" The mean row of the {side} space is {sums.offset / sums.spread:,.0f} times as long as"
                     f" the rows' spread, so for all scores float32 has lost digits of the rows. {CENTRE}"
                 )
-        null = rv_null(self.x.sums, self.y.sums)
-        facts = {"n": self.n, "null": null, "note": f"{note}{far}".strip()}
+        x_sums = self.x.sums
+        y_sums = self.y.sums
+        assert x_sums is not None, "rows that differ have sums for the chance level"
+        assert y_sums is not None, "rows that differ have sums for the chance level"
+        null = rv_null(x_sums, y_sums)
         # The chance level has mean 0. Its spread is that of the biased score, up to a constant and O(1/n).
         if debiased:
-            unbiased = _unbiased(self.x.square, self.x, self.x) * _unbiased(self.y.square, self.y, self.y)
+            x, y = self.own_moments
+            unbiased = _unbiased(x.square, x, x) * _unbiased(y.square, y, y)
             scale = np.sqrt(self.x.square * self.y.square / unbiased)
-            facts["null"] = ChanceLevel(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
+            null = ChanceLevel(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
         convention = "debiased" if debiased else "linear"
-        return Score(self.value(debiased), metric="cka", convention=convention, **facts)
+        return Score(
+            self.value(debiased),
+            metric="cka",
+            convention=convention,
+            n=self.n,
+            null=null,
+            note=f"{note}{far}".strip(),
+        )
 
 
 def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
@@ -388,7 +410,7 @@ class OwnMoments(SpaceSums):
         square = float(np.vdot(product, product))
         sums = None
         if null and square > 0 and n > 1:
-            powers = lengths.sum(), lengths @ lengths, np.vdot(lengths * lengths, lengths)
+            powers = lengths.sum(), float(lengths @ lengths), float(np.vdot(lengths * lengths, lengths))
             rows = centred(X[sample], mean)
             sums = RowSums.from_sums(n, powers, rows, lengths[sample], product, size * weighted)
         spread = float(np.sqrt(lengths.mean()))
@@ -438,10 +460,10 @@ def linear_cka(
     1.0
     """
     source, target = paired_matrices(X, Y, ("X", "Y"), by_block=True)
-    ids = checked_names(ids, len(source))
+    names = checked_names(ids, len(source))
     if own is not None:
         _need_moments(own, len(source), partner_rows(X, Y) is None)
-    return cka_of_arrays(source, target, debiased, own, lambda: ids_of(X) if ids is None else ids)
+    return cka_of_arrays(source, target, debiased, own, lambda: ids_of(X) if names is None else names)
 
 
 def _need_moments(own: Any, n: int, in_order: bool) -> None:
@@ -459,13 +481,13 @@ def cka_of_arrays(
     Y: np.ndarray,
     debiased: bool = False,
     own: tuple[OwnMoments, OwnMoments] | None = None,
-    names_of_rows: Callable[[], Sequence[str] | None] = lambda: None,
+    names_of_rows: Callable[[], Texts | None] = lambda: None,
 ) -> Score:
     """The score of `linear_cka` for row-aligned arrays of finite numbers. `names_of_rows` returns the names
     of all rows, or None."""
     sums = _cka_sums(X, Y, own)
     note = ""
-    rows = decisive_rows((sums.x.lengths, sums.y.lengths))
+    rows = decisive_rows([side.lengths for side in sums.own_moments])
     if len(rows) and len(X) - len(rows) >= 4:
         rest = np.delete(np.arange(len(X)), rows)
         without = cka_value(X[rest], Y[rest], debiased)
@@ -518,7 +540,8 @@ def cosine_score(
         b = between @ b
         means[0] = means[0] @ between
     if n > 1:
-        null = ChanceLevel.from_moments(means[0] @ means[1], np.vdot(a, b) / ((n - 1) * n**2))
+        variance = float(np.vdot(a, b) / ((n - 1) * n**2))
+        null = ChanceLevel.from_moments(float(means[0] @ means[1]), variance)
     return Score(paired / n, metric="cosine", n=n, null=null)
 
 

@@ -178,7 +178,7 @@ def score_forms(
         extra_neighbours=EXTRA_NEIGHBOURS if keep else 0,
     )
     rows = RowPair(match.source.vectors, match.target.vectors, match.ids, labels, device, done)
-    splits = {}
+    splits: dict[str, Split] = {}
     parts = []
     for group in groups_of(forms):
         split = held_out(match, anchor_ids, group[0], k, convention)
@@ -194,9 +194,10 @@ def score_forms(
             made = partial(represent, match, form, anchor_ids, projection)
             pairs[form] = AlignedPair.passed(rows, form, sums, splits[form], made)
     scores = {form: scores_of(pairs[form], metrics) for form in forms}
-    for form, pair in pairs.items() if keep is not None else ():
-        pair.searched.slim()
-        keep(form, pair)
+    if keep is not None:
+        for form, pair in pairs.items():
+            pair.searched.slim()
+            keep(form, pair)
     return scores
 
 
@@ -227,15 +228,26 @@ def anchor_differences(
     split = held_out(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
     queries = split.queries(n_queries)
     if not queries_decide(len(split.test), len(queries)):
-        rows = (represent(match, form, anchors, projection) for anchors in (before, now))
-        return score_differences(*rows, split, k=k, convention=convention, n_queries=n_queries, labels=labels)
+
+        def represented(anchors: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+            source, target = represent(match, form, anchors, projection)
+            return source, target
+
+        return score_differences(
+            represented(before),
+            represented(now),
+            split,
+            k=k,
+            convention=convention,
+            n_queries=n_queries,
+            labels=labels,
+        )
     request = ScoreRequest((form,), projection, k, convention, sums=False, cosines=True)
     pair = RowPair(match.source.vectors, match.target.vectors, match.ids, labels, device)
 
     def passed(anchors: Sequence[str]) -> AlignedPair:
-        if form == "absolute":
-            used = ()
-        else:
+        used: Sequence[str] = ()
+        if form != "absolute":
             used = shared_anchors(anchors, match.source, match.target)
         known = (kept or {}).get(tuple(anchors))
         if known is not None and (narrowed := known.narrowed(request, split, queries)):

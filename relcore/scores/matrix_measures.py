@@ -9,8 +9,8 @@ import numpy as np
 from relcore.base.arguments import need_number
 from relcore.base.errors import SpaceError
 from relcore.scores.cka import linear_cka
-from relcore.scores.comparison import AlignedPair
 from relcore.scores.metrics import LinearCKA
+from relcore.scores.passes import AlignedPair
 from relcore.scores.sampled import (
     MATRIX_ROWS,
     SampledMetric,
@@ -71,7 +71,8 @@ def rsa(
         if not matrix.any():
             raise SpaceError("RSA: expected rows at different distances, got a space in which all are equal")
         matrices.append(matrix + matrix.T)
-    return matrix_agreement(*matrices, "rsa")
+    first, second = matrices
+    return matrix_agreement(first, second, "rsa")
 
 
 @public_measure
@@ -113,7 +114,8 @@ def kernel_cka(
         kernel = np.exp(-squares / (2 * bandwidth**2 * _median(squares)))
         kernel -= kernel.mean(axis=0)
         kernels.append(kernel - kernel.mean(axis=1, keepdims=True))
-    return matrix_agreement(*kernels, "kernel cka", "rbf")
+    first, second = kernels
+    return matrix_agreement(first, second, "kernel cka", "rbf")
 
 
 def squared_distances(X: np.ndarray) -> np.ndarray:
@@ -159,7 +161,9 @@ def angular_cka(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | 
 
 
 def _at_angle(cka: Score) -> Score:
-    null = cka.null and ChanceLevel(*(angular(end) for end in (cka.null.mean, cka.null.low, cka.null.high)))
+    null = cka.null
+    if null is not None:
+        null = ChanceLevel(angular(null.mean), angular(null.low), angular(null.high))
     return Score(angular(cka), metric="angular cka", n=cka.n, null=null, note=cka.note)
 
 

@@ -108,7 +108,7 @@ class Jaccard(Metric):
     "mutual"."""
 
     reads = "lists"
-    unchanged_by = ("scale",)
+    unchanged_by: ClassVar[tuple[str, ...]] = ("scale",)
 
     def score(self, pair: AlignedPair) -> Score | None:
         usable = pair.same_width or pair.convention == "mutual"
@@ -216,10 +216,11 @@ class ClassAgreement(Metric):
         return _with_chance(pair, score)
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
-        votes = before.labelled_neighbours(), now.labelled_neighbours()
-        if None in votes:
+        first = before.labelled_neighbours()
+        second = now.labelled_neighbours()
+        if first is None or second is None:
             return None
-        return mean_difference(*map(_hits, votes))
+        return mean_difference(_hits(first), _hits(second))
 
 
 def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) -> np.ndarray:
@@ -269,7 +270,7 @@ class LinearCKA(Metric):
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval:
         """The change of CKA, on samples of the held-out rows. The interval comes from `cka_influence`."""
-        split = before.split
+        split = before.known_split
         sampled = Split.held_out(split.ids[split.test], random_state=split.random_state)
         rows = sampled.queries(_DIFFERENCE_ROWS)
         few = sampled.queries(_INFLUENCE_ROWS)
@@ -301,9 +302,7 @@ class DebiasedCKA(LinearCKA):
     debiased = True
 
     def score(self, pair: AlignedPair) -> Score:
-        return cka_of_arrays(
-            pair.source, pair.target, debiased=True, names_of_rows=lambda: pair.split.ids[pair.split.test]
-        )
+        return cka_of_arrays(pair.source, pair.target, debiased=True, names_of_rows=lambda: pair.scored_ids)
 
 
 class MeanCosine(Metric):

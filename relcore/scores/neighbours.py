@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +21,7 @@ from relcore.scores.score import (
     ChanceLevel,
     Interval,
     Score,
+    chance_of,
     difference,
     mean_difference,
     sampling_interval,
@@ -83,7 +84,7 @@ class Neighbours:
     @classmethod
     def listed(
         cls,
-        sides: Sequence[np.ndarray],
+        sides: tuple[Any, Any],  # unit rows, or objects that make them when they are indexed
         queries: np.ndarray,
         lists: Mapping[str, np.ndarray],
         k: int,
@@ -94,7 +95,8 @@ class Neighbours:
             other = lists["other"]
         else:
             other = crossing[0]
-        return cls(*sides, queries, lists["own"][:, :k], other[:, :k], convention, "cpu", crossing)
+        source, target = sides
+        return cls(source, target, queries, lists["own"][:, :k], other[:, :k], convention, "cpu", crossing)
 
     @cached_property
     def overlap(self) -> np.ndarray:
@@ -215,7 +217,7 @@ class Neighbours:
         return self._score("mrr", self.reciprocal_rank, null, top1=first)
 
     def _score(
-        self, metric: str, values: np.ndarray, null: ChanceLevel | None, **more: float | None
+        self, metric: str, values: np.ndarray, null: ChanceLevel | None, top1: float | None = None
     ) -> Score:
         return Score(
             values.mean(dtype=np.float64),
@@ -227,7 +229,7 @@ class Neighbours:
             interval=sampling_interval(values, len(self.target)),
             null=null,
             note=self.note,
-            **more,
+            top1=top1,
         )
 
     def _renamed(self, rng: np.random.Generator) -> np.ndarray:
@@ -315,12 +317,12 @@ def _search(
     sides: tuple[np.ndarray, np.ndarray], queries: np.ndarray, k: int, convention: str, device: str
 ) -> Neighbours:
     if convention == "mutual":
-        lists = [nearest_within(side, queries, k, device) for side in sides]
+        first, second = (nearest_within(side, queries, k, device) for side in sides)
     else:
         every = np.array_equal(queries, np.arange(len(sides[1])))
         some = slice(None) if every else queries  # a slice avoids a copy of all rows
-        lists = [nearest(side[some], sides[1], k, device=device).rows for side in sides[::-1]]
-    return Neighbours(*sides, queries, *lists, convention, device)
+        first, second = (nearest(side[some], sides[1], k, device=device).rows for side in sides[::-1])
+    return Neighbours(sides[0], sides[1], queries, first, second, convention, device)
 
 
 def jaccard(
@@ -420,10 +422,11 @@ def _with_note(score: Score, neighbours: Neighbours) -> Score:
     if len(some) < 2 or k >= len(neighbours.target):
         return score
     across = _search(sides, some, k, "paper", device).jaccard()
-    if (beyond := across - across.null.mean) >= 0.5:
+    if (beyond := across - chance_of(across).mean) >= 0.5:
         return score
     within = _search(sides, some, k, "mutual", device).jaccard()
-    if within - within.null.mean > 2 * max(beyond, within.null.high - within.null.mean):
+    chance = chance_of(within)
+    if within - chance.mean > 2 * max(beyond, chance.high - chance.mean):
         score.note = (
             f"Neighbours agree much more within the spaces (overlap {short(within)}) than across them"
             f" ({short(across)}): the spaces seem to have different axes or centres, and this score needs"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -50,7 +50,7 @@ class RowPair:
         self,
         source: RowSource,
         target: RowSource,
-        ids: Sequence[str] | None = None,
+        ids: np.ndarray | None = None,
         labels: np.ndarray | None = None,
         device: str | None = None,
         done: Done = lambda parts, n_parts: None,
@@ -61,31 +61,32 @@ class RowPair:
         self.device = device
         self._done = done
         self._passes = (0, 1)
-        if labels is None:
-            self._classes = None
-        else:
-            self._classes = np.where(labels == "", -1, pd.factorize(labels)[0])
-        if labels is None:
-            self.labelled = ""
-        elif (self._classes < 0).any():
-            self.labelled = "some"
-        else:
-            self.labelled = "all"
+        self.labelled = ""
+        self._classes: np.ndarray | None = None
+        if labels is not None:
+            self._classes = classes = np.where(labels == "", -1, pd.factorize(labels)[0])
+            self.labelled = "some" if (classes < 0).any() else "all"
 
     def __len__(self) -> int:
         return len(self.spaces[0])
 
     def names(self, rows: np.ndarray) -> Sequence[str]:
         """The ids of these rows."""
-        return self.ids[rows]
+        assert self.ids is not None, "only pairs with ids have notes that name rows"
+        return self.ids[rows].tolist()
+
+    @property
+    def _known_classes(self) -> np.ndarray:
+        assert self._classes is not None, "only pairs with labels are asked for classes"
+        return self._classes
 
     def classes_of(self, rows: np.ndarray) -> np.ndarray:
         """The class number of each of these rows, in the shape of `rows`; −1 for rows without a class."""
-        return self._classes[rows]
+        return self._known_classes[rows]
 
     def class_sizes(self, left_out: np.ndarray) -> np.ndarray:
         """For each class, the number of rows that are not left out. Classes without such rows are omitted."""
-        classes = np.delete(self._classes, left_out)
+        classes = np.delete(self._known_classes, left_out)
         sizes = np.bincount(classes[classes >= 0])
         return sizes[sizes > 0]
 
@@ -95,7 +96,8 @@ class RowPair:
     @cached_property
     def means(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean row of each space, (d,) float64."""
-        return tuple(map(Engine(self.device).mean, self.spaces))
+        source, target = map(Engine(self.device).mean, self.spaces)
+        return source, target
 
     def sums_of(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
         """The sums for all requests, from one pass. If there are more than 2,048 queries, each further 2,048
@@ -253,17 +255,19 @@ class AlignedPair:
         own = ids_of(source)
         if own is None:
             own = ids_of(target)
-        known = own is not None and not isinstance(own, RowNumbers)
-        if known and not np.array_equal(np.asarray(own, dtype=object), split.ids):
+        if own is None or isinstance(own, RowNumbers):
+            own = split.ids
+        if not np.array_equal(np.asarray(own, dtype=object), split.ids):
             raise SpaceError(
                 f"split: expected the ids of the rows, {quote(own[:3])}, …, got {quote(split.ids[:3])}, …;"
                 " draw the split from these ids"
             )
+        classes = None
         if labels is not None:
             need_sequence("labels", labels, "labels", n)
-            labels = checked_strings(labels, n, "labels", "labels")
+            classes = checked_strings(labels, n, "labels", "labels")
         need_whole("k", k)
-        return cls.of_arrays(*rows, split, labels, k=k, convention=convention, n_queries=n_queries)
+        return cls.of_arrays(*rows, split, classes, k=k, convention=convention, n_queries=n_queries)
 
     @classmethod
     def of_arrays(
@@ -313,11 +317,22 @@ class AlignedPair:
         return self.request.convention
 
     @property
+    def known_split(self) -> Split:
+        """The split of a pair whose ids are in memory."""
+        assert self.split is not None, "only metrics of pairs in memory read rows and ids"
+        return self.split
+
+    @property
+    def scored_ids(self) -> np.ndarray:
+        """The ids (t,) of the scored rows."""
+        return self.known_split.ids[self.known_split.test]
+
+    @property
     def labels(self) -> np.ndarray | None:
         """The class of each scored row, (t,); "" for rows without a class."""
         if self.rows.labels is None:
             return None
-        return self.rows.labels[self.split.test]
+        return self.rows.labels[self.known_split.test]
 
     @cached_property
     def same_width(self) -> bool:
@@ -342,8 +357,8 @@ class AlignedPair:
             )
         rows = self.made()[side]
         if len(self.roles.left_out):
-            return rows[self.split.test]
-        return rows
+            return rows[self.known_split.test]
+        return cast(np.ndarray, rows)  # rows on disk count as an array, as in `matrix`
 
     @cached_property
     def searched(self) -> Sums:
@@ -375,13 +390,13 @@ class AlignedPair:
                     lists[search.name] = without_itself(queries, rows)
                 else:
                     lists[search.name] = rows
-        sides = [_Directions(plan, self.form, side, self.rows.take) for side in (0, 1)]
-        return Neighbours.listed(sides, queries, lists, self.k, self.convention)
+        source, target = (_Directions(plan, self.form, side, self.rows.take) for side in (0, 1))
+        return Neighbours.listed((source, target), queries, lists, self.k, self.convention)
 
     @cached_property
     def cosines(self) -> np.ndarray:
         """The cosine of each scored row with its partner, (t,). The spaces must have the same width."""
-        return self.summed.cosines(self.form)[self.split.test]
+        return self.summed.cosines(self.form)[self.known_split.test]
 
     def linear_cka(self) -> Score:
         seen = self.summed
@@ -403,15 +418,16 @@ class AlignedPair:
         """The scored rows at these positions (m,) in both spaces. They may be rotated, shifted and scaled,
         which does not change linear CKA."""
         plan = self.summed.plan
-        numbers = self.split.test[places]
+        numbers = self.known_split.test[places]
         blocks = [plan.block(side, self.rows.take(side, numbers)) for side in (0, 1)]
         pairs = zip(plan.forms[self.form], blocks, strict=True)
-        return tuple(form.mapped(block.centred(form.frame)).astype(np.float32) for form, block in pairs)
+        source, target = (form.mapped(block.centred(form.frame)).astype(np.float32) for form, block in pairs)
+        return source, target
 
     def of_some_rows(self, make: Callable[[np.ndarray, np.ndarray], Any], places: np.ndarray) -> Any:
         """The result of `make` for `some_rows` at these positions. It is cached, and shared with pairs that
         `narrowed` returns."""
-        key = make, self.split.test[places].tobytes()
+        key = make, self.known_split.test[places].tobytes()
         if key not in self.known:
             self.known[key] = make(*self.some_rows(places))
         return self.known[key]
@@ -450,7 +466,7 @@ class AlignedPair:
         roles = self.searched.plan.roles
         removed = np.setdiff1d(split.untested, roles.left_out)
         known = replace(plan.request, forms=request.forms, sums=request.sums, extra_neighbours=0)
-        inside = len(split.test) + len(removed) == len(self.split.test)
+        inside = len(split.test) + len(removed) == len(self.known_split.test)
         fits = known == request and len(removed) <= plan.request.extra_neighbours and inside
         if not (fits and np.isin(queries, roles.queries).all()):
             return None

@@ -32,10 +32,12 @@ Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row
 def _relative(frames: CoordinatesByName, name: str, ridge: float) -> Representation:
     if name == "relative" and "own" in frames:
         return Representation("own")
-    factors = stretch = frames["turned"].stretch
+    turned = frames["turned"]
+    assert turned.stretch is not None, "turned coordinates have their singular values"
+    factors = turned.stretch
     if name == "whitened":
-        factors = stretch / np.sqrt(stretch**2 + ridge)
-    return Representation("turned", factors=factors.astype(np.float32), basis=frames["turned"].basis)
+        factors = turned.stretch / np.sqrt(turned.stretch**2 + ridge)
+    return Representation("turned", factors=factors.astype(np.float32), basis=turned.basis)
 
 
 def _procrustes(
@@ -127,8 +129,11 @@ class Plan:
         needed = needed_rows(request, roles)
         gathered = {name: (take(0, rows), take(1, rows)) for name, rows in needed.items()}
         sides = [{name: both[side] for name, both in gathered.items()} for side in (0, 1)]
-        frames = tuple(frames_of(request, roles, means[side], sides[side], side) for side in (0, 1))
-        forms = {}
+        frames = (
+            frames_of(request, roles, means[0], sides[0], 0),
+            frames_of(request, roles, means[1], sides[1], 1),
+        )
+        forms: dict[str, tuple[Representation, Representation]] = {}
         for name in request.forms:
             if name == "absolute":
                 forms[name] = Representation("raw"), Representation("raw")
@@ -136,12 +141,15 @@ class Plan:
                 mean = mean_row(gathered["centre"][1], means[1])
                 forms[name] = _procrustes(frames, mean, gathered["anchors"])
             else:
-                forms[name] = tuple(_relative(side, name, request.projection.ridge) for side in frames)
-        widths = tuple(map(len, means))
+                ridge = request.projection.ridge
+                forms[name] = _relative(frames[0], name, ridge), _relative(frames[1], name, ridge)
+        widths = len(means[0]), len(means[1])
         for name, both in forms.items():
-            blocks = (BlockRows(NumpyDevice(), frames[side], side, sides[side]["centre"]) for side in (0, 1))
-            sizes = (power_near(block.squares(form)) for form, block in zip(both, blocks, strict=True))
-            forms[name] = tuple(replace(form, size=size) for form, size in zip(both, sizes, strict=True))
+            sized = []
+            for side, form in enumerate(both):
+                block = BlockRows(NumpyDevice(), frames[side], side, sides[side]["centre"])
+                sized.append(replace(form, size=power_near(block.squares(form))))
+            forms[name] = sized[0], sized[1]
         plan = cls(request, roles, widths, frames, forms, {}, gathered["sample"])
         if len(roles.queries):
             plan.searches.update({name: plan._searches(name, gathered) for name in forms})
@@ -186,13 +194,15 @@ class Plan:
                 searches.append(Search(f"{direction} labelled", queries, base, k + 1, labelled=True))
         return searches
 
-    def _searches(self, name: str, gathered: Mapping) -> tuple[Searches | None, Searches | None]:
+    def _searches(
+        self, name: str, gathered: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    ) -> tuple[Searches | None, Searches | None]:
         queries, some = (
             [self.directions(name, side, gathered[what][side]) for side in (0, 1)]
             for what in ("queries", "centre")
         )
         crossing = self.between(name)
-        sides = []
+        sides: list[Searches | None] = []
         for side in (0, 1):
             each = tuple(search for search in self.searched(name) if search.base == side)
             vectors = []
@@ -207,4 +217,4 @@ class Plan:
                 stacked = (stacked if common is None else stacked - common).astype(np.float32)
                 tied = common is None and many_coincide(some[side], len(self.roles), self.request.k)
             sides.append(Searches(each, stacked, order_seed(some[side]), common, tied) if each else None)
-        return tuple(sides)
+        return sides[0], sides[1]

@@ -4,21 +4,23 @@ chance levels by permutation."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, ClassVar, ParamSpec
+from typing import Any, ClassVar, ParamSpec, cast
 
 import numpy as np
 
 from relcore.base.arguments import need_whole
 from relcore.base.errors import SpaceError
-from relcore.scores.comparison import AlignedPair
 from relcore.scores.metrics import Metric
 from relcore.scores.neighbours import PERMUTATIONS
+from relcore.scores.passes import AlignedPair
 from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
+from relcore.spaces.ids import Texts
 from relcore.spaces.matching import checked_names, ids_of, paired_matrices
+from relcore.spaces.space import MatrixLike
 from relcore.spaces.split import Split
 
 FEATURE_ROWS = 5000  # maximum number of rows for measures whose cost is linear in the rows
@@ -36,7 +38,7 @@ class SampledMetric(Metric):
 
     def score(self, pair: AlignedPair) -> Score | None:
         settings = {"k": pair.k} if self.uses_k else {}
-        ids = pair.split.ids[pair.split.test]
+        ids = pair.scored_ids
         # `__wrapped__` leaves the note out, because a table has it once for all scores.
         function = type(self).function
         score = getattr(function, "__wrapped__", function)(pair.source, pair.target, ids=ids, **settings)
@@ -65,15 +67,16 @@ def public_measure(function: Callable[_Given, Score]) -> Callable[_Given, Score]
     Code that has such arrays calls `function.__wrapped__`.
     """
 
+    measure: Callable[..., Score] = function
+
     @wraps(function)
     def guarded(*given: _Given.args, **settings: _Given.kwargs) -> Score:
-        of: Any = inspect.signature(function).bind(*given, **settings).arguments
-        of = dict(of)
+        of = dict(inspect.signature(function).bind(*given, **settings).arguments)
         source, target = of.pop("source"), of.pop("target")
         sides = paired_matrices(source, target, ("source", "target"))
         n = len(sides[0])
         ids = checked_names(of.pop("ids", None), n)
-        score = function(*sides, ids=ids_of(source) if ids is None else ids, **of)
+        score = measure(*sides, ids=ids_of(source) if ids is None else ids, **of)
         if score.n < n:
             score.drawn_from = n
             sample = f"{score.n:,} of {n:,} rows, drawn by their ids; most_rows=None takes all."
@@ -84,7 +87,7 @@ def public_measure(function: Callable[_Given, Score]) -> Callable[_Given, Score]
 
 
 def paired_rows(
-    source: np.ndarray, target: np.ndarray, most_rows: int | None, ids: Sequence[str] | None = None
+    source: MatrixLike, target: MatrixLike, most_rows: int | None, ids: Texts | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same rows of both row-aligned spaces, (m, d_source) and (m, d_target) in float64. If there are more
     than `most_rows`, this many are drawn by a hash of their ids (default: their numbers), so that adding a
@@ -95,22 +98,27 @@ def paired_rows(
     SpaceError
         Fewer than four rows; a space whose rows are all equal; an invalid `most_rows`.
     """
-    if len(source) < 4:
-        raise SpaceError(f"expected at least 4 rows, got {len(source)}")
-    rows = slice(None)
+    # Measures are declared with what their users give; `public_measure` has made arrays of it.
+    first = cast(np.ndarray, source)
+    second = cast(np.ndarray, target)
+    n = len(first)
+    if n < 4:
+        raise SpaceError(f"expected at least 4 rows, got {n}")
+    rows: slice | np.ndarray = slice(None)
     if most_rows is not None:
         need_whole("most_rows", most_rows, 4)
-    if most_rows is not None and len(source) > most_rows:
+    if most_rows is not None and n > most_rows:
         if ids is None:
-            names = np.arange(len(source)).astype(str)
+            names = np.arange(n).astype(str)
         else:
             names = np.asarray(ids)
         rows = Split.held_out(names).queries(most_rows)
     # BLAS sums rows of another memory layout, such as those of a DataFrame, to other last digits.
-    sides = tuple(np.ascontiguousarray(side[rows], dtype=np.float64) for side in (source, target))
-    if any((side == side[0]).all() for side in sides):
+    first = np.ascontiguousarray(first[rows], dtype=np.float64)
+    second = np.ascontiguousarray(second[rows], dtype=np.float64)
+    if (first == first[0]).all() or (second == second[0]).all():
         raise SpaceError("expected spaces with different rows, got one whose rows are all equal")
-    return sides
+    return first, second
 
 
 def about_mean(X: np.ndarray) -> np.ndarray:

@@ -17,8 +17,10 @@ from relcore.base.report import Report, Table
 
 CENTRE = "Turn centring on; for absolute rows, subtract the mean in float64 before you save them."
 
-_SHARES = ("jaccard", "mrr", "class agreement", "cka", "first", "svcca", "pwcca", "gulp", "procrustes")
-_SHARES += ("angular shape", "kernel cka", "angular cka", "knn recall", "cycle knn")
+_SHARES = [
+    *("jaccard", "mrr", "class agreement", "cka", "first", "svcca", "pwcca", "gulp", "procrustes"),
+    *("angular shape", "kernel cka", "angular cka", "knn recall", "cycle knn"),
+]
 RANGES = dict.fromkeys(("cosine", "rsa", "second-order cosine"), (-1.0, 1.0)) | dict.fromkeys(
     _SHARES, (0.0, 1.0)
 )
@@ -255,6 +257,12 @@ class Score(float):
         return f"{self.metric} {short(self)} ({k}{n}{chance})"
 
 
+def chance_of(score: Score) -> ChanceLevel:
+    """The chance level of a score that always has one."""
+    assert score.null is not None, f"{score.metric} has no chance level"
+    return score.null
+
+
 def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
     """The 95 % interval of the mean over n rows, from m values (0 … 1) that were drawn without replacement.
     None if all n values were drawn.
@@ -453,11 +461,15 @@ class PairScores:
     def best(self) -> tuple[str, str, Score] | None:
         """The names of the two most similar spaces, and their score. None if no two spaces can be
         compared."""
-        pairs = [(i, j) for i in range(len(self.names)) for j in range(i) if self.scores[i][j] is not None]
-        if not pairs:
+        scored: dict[tuple[int, int], Score] = {}
+        for i, row in enumerate(self.scores):
+            for j, score in enumerate(row[:i]):
+                if score is not None:
+                    scored[i, j] = score
+        if not scored:
             return None
-        i, j = max(pairs, key=lambda pair: self.scores[pair[0]][pair[1]])
-        return self.names[j], self.names[i], self.scores[i][j]
+        i, j = max(scored, key=lambda pair: scored[pair])
+        return self.names[j], self.names[i], scored[i, j]
 
     def grouped(self) -> PairScores:
         """The same scores, with the spaces reordered so that similar spaces are side by side.
@@ -528,17 +540,19 @@ def best_by_chance(
         A matrix of a sample of these rows. With `both_axes`, it holds their similarities and is permuted
         along both axes; otherwise it holds the rows and is permuted along the first axis.
     """
-    scored = {cell: score for cell, score in scores.items() if score is not None and score.null is not None}
-    if len(scored) < 2:
+    nulls = {
+        cell: score.null for cell, score in scores.items() if score is not None and score.null is not None
+    }
+    if len(nulls) < 2:
         return None
     (fixed, first), (moved, second) = (
-        np.unique(side, return_inverse=True) for side in zip(*scored, strict=True)
+        np.unique(side, return_inverse=True) for side in zip(*nulls, strict=True)
     )
     flat = np.stack(forms).astype(np.float32)
     permuted = _permuted_products(flat[fixed], flat[moved], both_axes)[:, first, second]
     low, high = np.quantile(permuted, [0.025, 0.975], axis=0)
-    widths = np.array([score.null.high - score.null.low for score in scored.values()])
-    means = np.array([score.null.mean for score in scored.values()])
+    widths = np.array([null.high - null.low for null in nulls.values()])
+    means = np.array([null.mean for null in nulls.values()])
     rescaled = means + (permuted - permuted.mean(axis=0)) * np.divide(
         widths, high - low, out=np.zeros_like(widths), where=high > low
     )

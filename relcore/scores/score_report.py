@@ -58,10 +58,11 @@ def score_notes(
         for metric, score in by_metric.items():
             if score.note:
                 places.setdefault(score.note, []).append(f"{METRICS[metric].title} ({form})")
-    audited = match is not None and isinstance(match.ids, AuditedIds)
     notes = []
-    if audited and (removed := np.count_nonzero(~scored_rows(match.ids))):
-        notes.append(f"{counted(removed, 'row is', 'rows are')} not scored: suspects of an audit.")
+    if match is not None and isinstance(match.ids, AuditedIds):
+        removed = int(np.count_nonzero(~scored_rows(match.ids)))
+        if removed:
+            notes.append(f"{counted(removed, 'row is', 'rows are')} not scored: suspects of an audit.")
     for note, where in places.items():
         notes.append(f"{', '.join(where)}: {note}")
     for space in (match.source, match.target) if match and len(anchor_ids) else ():
@@ -88,12 +89,12 @@ def long_rows(space: LatentSpace) -> str:
     far /= far.max()
     rows = decisive_rows((far * far,))
     if not len(rows):
-        rows = far.argmax(keepdims=True)
+        rows = np.array([far.argmax()])
     directions = unit_rows(space.vectors[rows], mean).astype(np.float64)
     # The offsets of all rows from the mean add up to 0, so this is how far the mean of the others moved.
     moved = float(np.linalg.norm(far[rows] @ directions)) / (n - len(rows))
     others = np.delete(far, rows)
-    spread = np.sqrt(max(np.mean(others**2) - moved**2, 0))
+    spread = np.sqrt(max(float(np.mean(others**2)) - moved**2, 0))
     if moved <= _MOVED * spread:
         return ""
     more = ""
@@ -143,8 +144,8 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     """
     absolute = ""
     others = ""
-    listed = {}
-    sampled = {}
+    listed: dict[tuple[int, str], tuple[dict[str, None], dict[str, Score]]] = {}
+    sampled: dict[int, dict[str, None]] = {}
     for form, by_metric in scores.items():
         n = max(score.drawn_from or score.n for score in by_metric.values())
         if form == "absolute":

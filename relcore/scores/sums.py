@@ -15,7 +15,7 @@ from relcore.engine.device import Array, Device, NumpyDevice
 from relcore.engine.nearest import (
     on_grid,
 )
-from relcore.engine.top_rows import top_rows
+from relcore.engine.top_rows import TopRows, TopTensors, top_rows
 from relcore.scores.blocks import BlockRows, Representation, to_device
 from relcore.scores.cka import (
     CkaSums,
@@ -53,10 +53,10 @@ class Sums:
             name: [to_device(self.device, form) for form in both] for name, both in plan.forms.items()
         }
         self.n = 0
-        self._sums = {}
-        self.tops = {}
-        self._searched = {}
-        self._crossing = {}
+        self._sums: dict[str, Array] = {}
+        self.tops: dict[str, TopRows | TopTensors] = {}
+        self._searched: dict[tuple[str, int], tuple[Array, Array]] = {}
+        self._crossing: dict[str, Array] = {}
         for name, both in plan.searches.items():
             for side, searches in enumerate(both):
                 if searches is not None:
@@ -132,7 +132,7 @@ class Sums:
             for side in (0, 1):
                 self._add_lengths(name, side, blocks[side], forms[side], rows)
         paired = name in self._crossing or (sums and self.plan.same_width(name))
-        unit = [
+        unit: list[Array] = [
             blocks[side].directions(forms[side]) if paired or (name, side) in self._searched else None
             for side in (0, 1)
         ]
@@ -179,6 +179,8 @@ class Sums:
         self, name: str, side: int, unit: Array, rows: np.ndarray, labelled: np.ndarray | None
     ) -> None:
         queries, common = self._searched[name, side]
+        searches = self.plan.searches[name][side]
+        assert searches is not None, "each searched side has searches"
         q = len(self.plan.roles.queries)
         size = self.device.rows_at_once(self.device.search_rows, 8 * len(queries))
         for part in row_blocks(len(rows), size):
@@ -189,13 +191,14 @@ class Sums:
             scores = self.device.product(queries, block.T, "scores")
             if common is not None:
                 scores -= self.device.row_products(block, block) / 2
-            if self.plan.searches[name][side].tied:
+            if searches.tied:
                 scores = on_grid(scores)
             numbers = self.device.put(rows[part])
-            for place, search in enumerate(self.plan.searches[name][side].each):
+            for place, search in enumerate(searches.each):
                 mine = scores[place * q : (place + 1) * q]
                 of_mine = numbers
                 if search.labelled:
+                    assert labelled is not None, "only rows of which some have labels are searched so"
                     chosen = self.device.put(np.flatnonzero(labelled[part]))
                     mine = mine[:, chosen]
                     of_mine = numbers[chosen]
@@ -212,7 +215,7 @@ class Sums:
         for name, array in other._sums.items():
             self._sum(name, array)
         for name, top in other.tops.items():
-            self.tops[name].merge(top)
+            self.tops[name].merge(top)  # type: ignore[arg-type]  # both lie on one kind of device
         for name, parts in other._cosines.items():
             self._cosines[name] += parts
 
@@ -259,7 +262,8 @@ class Sums:
     def slim(self) -> None:
         """Keep only the nearest rows, about a megabyte, and drop the sums."""
         self._sums.clear()
-        self.plan = replace(self.plan, searches={}, samples=())
+        none = np.empty((0, 0))
+        self.plan = replace(self.plan, searches={}, samples=(none, none))
 
     def narrowed(self, removed: np.ndarray, queries: np.ndarray) -> Sums:
         """A copy with the nearest rows of these queries only, from which the rows `removed` (at most
@@ -271,10 +275,12 @@ class Sums:
         roles = replace(plan.roles, left_out=np.union1d(plan.roles.left_out, removed), queries=queries)
         sums.plan = replace(plan, request=replace(plan.request, extra_neighbours=0), roles=roles)
         lists = {name: top for name, top in self.tops.items() if "/longest/" not in name}
-        sums.tops = {name: top.without(removed, places, extra_neighbours) for name, top in lists.items()}
+        sums.tops = {
+            name: top.fetched().without(removed, places, extra_neighbours) for name, top in lists.items()
+        }
         return sums
 
-    def nearest(self, form: str, search: Search) -> np.ndarray | None:
+    def nearest(self, form: str, search: Search) -> np.ndarray:
         """The row numbers (q, k) of the nearest rows of a search, including the query."""
         rows = self.tops[f"{form}/{search.name}"].rows
         return rows[:, : rows.shape[1] - self.plan.request.extra_neighbours]
@@ -309,13 +315,13 @@ class Sums:
 
     def decisive_rows(self, form: str) -> np.ndarray:
         """The row numbers that `scores.cka.decisive_rows` selects."""
-        rows = []
+        decisive = []
         n = self.n
         for side in (0, 1):
             top = self.tops[f"{form}/longest/{side}"]
             fourth = float(self._sums[f"{form}/power 2/{side}"])
-            rows.append(decisive_of_longest(n, top.rows[0], top.values[0].astype(np.float64), fourth))
-        rows = np.unique(np.concatenate(rows))
+            decisive.append(decisive_of_longest(n, top.rows[0], top.values[0].astype(np.float64), fourth))
+        rows = np.unique(np.concatenate(decisive))
         return rows if n - len(rows) >= 4 else rows[:0]
 
     def _space_sums(self, name: str, side: int) -> SpaceSums:

@@ -59,7 +59,7 @@ def plain_array(X: Any, name: str) -> np.ndarray:
 
 
 def _need_no_mask(X: Any, name: str) -> None:
-    rows = [X]
+    rows: Sequence[Any] = [X]
     if isinstance(X, Sequence) and not isinstance(X, str | bytes):
         rows = X
     masked = (np.ma.is_masked(row) for row in rows if isinstance(row, np.ma.MaskedArray))

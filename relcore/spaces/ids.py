@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, overload
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,8 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _WHOLE = re.compile(r"\+?\d{1,19}(\.0*)?", re.ASCII)
 _MOST = 2**63 - 1
 
+Texts: TypeAlias = Sequence[str] | np.ndarray  # n ids or labels
+
 
 @dataclass(frozen=True)
 class RowNumbers(Sequence[str]):
@@ -33,24 +35,30 @@ class RowNumbers(Sequence[str]):
     def __len__(self) -> int:
         return self.n
 
+    @overload
+    def __getitem__(self, rows: int) -> str: ...
+
+    @overload
+    def __getitem__(self, rows: slice) -> list[str]: ...
+
     def __getitem__(self, rows: int | slice) -> str | list[str]:
         numbers = range(self.n)[rows]
         if isinstance(numbers, int):
             return str(numbers)
         return list(map(str, numbers))
 
-    def rows(self, ids: Sequence[str]) -> np.ndarray:
+    def rows(self, ids: Texts) -> np.ndarray:
         """The row numbers (m,) of the ids; −1 for an unknown id, as in `pandas.Index.get_indexer`."""
         numbers = (isinstance(item, str) and _NUMBER.fullmatch(item) for item in ids)
         rows = np.array([int(number[0]) if number else -1 for number in numbers], dtype=np.intp)
         return np.where(rows < self.n, rows, -1)
 
-    def at(self, rows: np.ndarray) -> np.ndarray:
+    def at(self, rows: np.ndarray | slice) -> np.ndarray:
         """The ids of these rows as Python strings. `rows` are row numbers or a mask (n,)."""
         return np.array(list(map(str, np.arange(self.n)[rows].tolist())), dtype=object)
 
 
-def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -> np.ndarray:
+def checked_strings(items: Texts, expected: int, name: str, what: str) -> np.ndarray:
     """Ids or labels (n,) as a read-only array of Python strings.
 
     Raises
@@ -86,12 +94,12 @@ class MarkedIds(np.ndarray):
         self.marks = getattr(whole, "marks", frozenset())
 
     @classmethod
-    def of(cls, ids: Sequence[str], marks: Iterable[str]) -> Self:
+    def of(cls, ids: Texts, marks: Iterable[str]) -> Self:
         marked = np.array(ids, dtype=object).view(cls)
         marked.marks = frozenset(marks)
         return marked
 
-    def like(self, ids: Sequence[str]) -> Self:
+    def like(self, ids: Texts) -> Self:
         marked = np.array(ids, dtype=object).view(type(self))
         marked.__array_finalize__(self)
         return marked
@@ -125,7 +133,7 @@ def mark_unscored(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
     return ids
 
 
-def scored_rows(ids: Sequence[str]) -> np.ndarray:
+def scored_rows(ids: Texts) -> np.ndarray:
     """A mask (n,) of the rows that may be scored. For guessed pairs, these are the confirmed rows; for
     audited pairs, the rows that were not removed."""
     if not isinstance(ids, MarkedIds):
@@ -147,7 +155,7 @@ def need_distinct_ids(index: pd.Index, name: str) -> None:
         )
 
 
-def checked_counts(counts: Sequence[Any], name: str) -> np.ndarray:
+def checked_counts(counts: Sequence[Any] | np.ndarray, name: str) -> np.ndarray:
     """The counts (n,) as int64, all at least 0, read-only. Texts and fractions such as "3" and 3.0 are whole
     numbers.
 
@@ -161,8 +169,12 @@ def checked_counts(counts: Sequence[Any], name: str) -> np.ndarray:
         raise SpaceError(
             f"{name}: expected a list of counts (n,), got shape {counts.shape}; save one count per row"
         )
-    known = isinstance(counts, np.ndarray) and counts.dtype.kind in "iu" and len(counts)
-    if known and 0 <= counts.min() <= counts.max() <= _MOST:
+    if (
+        isinstance(counts, np.ndarray)
+        and counts.dtype.kind in "iu"
+        and len(counts)
+        and 0 <= counts.min() <= counts.max() <= _MOST
+    ):
         return read_only(counts.astype(np.int64))
     whole = [_count(value) for value in counts]
     if None in whole:
@@ -200,7 +212,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 _BLOCK = 1 << 16
 
 
-def as_json(*columns: Sequence[str] | np.ndarray | None) -> Iterator[bytes]:
+def as_json(*columns: Sequence[str] | Sequence[int] | np.ndarray | None) -> Iterator[bytes]:
     """Yield the pieces of the text that `json.dumps` returns for the list of these columns. A missing column
     is null."""
     for place, column in enumerate(columns):

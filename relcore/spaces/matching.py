@@ -289,11 +289,11 @@ def _match_pair(source: MatrixLike, target: MatrixLike) -> Match:
     # Pairs that are given as row numbers do not count as guessed.
     if None in numbers:
         taken = with_common_marks(taken)
-    alone = (
+    alone = [
         len(space) - len(in_source) + (0 if of is not None else getattr(space.ids, "unlinked", 0))
         for space, of in zip((source, target), numbers, strict=True)
-    )
-    return Match(*taken, *alone, n_zero)
+    ]
+    return Match(taken[0], taken[1], alone[0], alone[1], n_zero)
 
 
 def with_common_marks(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
@@ -314,7 +314,7 @@ def with_common_marks(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
 def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
     """A distinct name for each space. Equal names are numbered: ``"words (1)"``, ``"words (2)"``."""
     names = list(map(attrgetter("name"), spaces))
-    distinct = []
+    distinct: list[str] = []
     for name in names:
         if names.count(name) > 1:
             name = next(

@@ -16,12 +16,13 @@ from relcore.base.arguments import need_iterable
 from relcore.base.errors import SpaceError, quote
 from relcore.base.mapped_rows import MappedRows, as_mapped_rows
 from relcore.base.memory import call_content
-from relcore.base.rows import NOT_FINITE, DerivedRows, length_reason, lengths
+from relcore.base.rows import NOT_FINITE, DerivedRows, Rows, length_reason, lengths
 from relcore.spaces.conversion import checked_numbers, plain_array
 from relcore.spaces.ids import (
     AuditedIds,
     MarkedIds,
     RowNumbers,
+    Texts,
     as_json,
     checked_counts,
     checked_strings,
@@ -33,7 +34,7 @@ from relcore.spaces.table_ids import ids_of_index, index_of, is_default
 # The digest of a space's content, computed block by block. Equal content has an equal digest, in memory and
 # on disk.
 
-Columns = Sequence[Sequence[str] | np.ndarray | None]
+Columns = Sequence[Texts | None]
 
 
 def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], columns: Columns) -> str:
@@ -41,7 +42,7 @@ def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], colu
     counts."""
     digest = hashlib.blake2b(repr(shape).encode(), digest_size=16)
     for block in blocks:
-        digest.update(memoryview(block).cast("B"))
+        digest.update(block.data.cast("B"))
     for piece in as_json(*columns):
         digest.update(piece)
     return digest.hexdigest()
@@ -50,7 +51,9 @@ def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], colu
 def digest_of_columns(columns: Columns) -> str:
     """The hexadecimal digest of ids, labels and counts. If the ids are row numbers, the digest is made from
     their count instead."""
-    short = ([column.n] if isinstance(column, RowNumbers) else column for column in columns)
+    short: list[Texts | list[int] | None] = [
+        [column.n] if isinstance(column, RowNumbers) else column for column in columns
+    ]
     return hashlib.blake2b(b"".join(as_json(*short)), digest_size=16).hexdigest()
 
 
@@ -113,31 +116,28 @@ class LatentSpace:
         name: str = "space",
         labels: Sequence[str] | np.ndarray | None = None,
         payload: Sequence[Any] | None = None,
-        counts: Sequence[int] | None = None,
+        counts: Sequence[int] | np.ndarray | None = None,
     ) -> None:
         self.name = name
         self._stored = stored = as_mapped_rows(vectors)
-        given = stored
+        self._vectors: np.ndarray
+        given: Rows
         if stored is None:
             given = matrix(vectors, name, None, finite=False)
-        if stored is None:
             kept = np.ascontiguousarray(given, dtype=np.float32)
             shared = np.may_share_memory(kept, given)  # if so, the caller could change the rows
             writable = shared and (kept.flags.writeable or kept.base is not None)
             self._vectors = read_only(kept.copy() if writable else kept)
         else:
-            if stored.plain is None:
-                self._vectors = stored
-            else:
-                self._vectors = stored.plain
+            given = stored
+            self._vectors = cast(np.ndarray, stored) if stored.plain is None else stored.plain
         n = len(given)
         self.dimension: int = given.shape[1]
         if ids is None:
             ids = ids_of_rows(vectors, n, name)
+        self._row_numbers: RowNumbers | None = None
         if isinstance(ids, RowNumbers) and ids.n == n:
             self._row_numbers = ids
-        else:
-            self._row_numbers = None
         if self._row_numbers is None:
             checked = checked_strings(ids, n, name, "ids")
             if isinstance(ids, MarkedIds):
@@ -196,6 +196,7 @@ class LatentSpace:
     @cached_property
     def ids(self) -> np.ndarray:
         """The ids of the rows, an array (n,) of Python strings."""
+        assert self._row_numbers is not None, "all other ids are set when the space is made"
         return read_only(self._row_numbers.at(slice(None)))
 
     @cached_property
@@ -246,13 +247,13 @@ class LatentSpace:
             The space lacks some of the ids. The message names the first three.
         """
         need_iterable("ids", ids, "ids")
-        ids = pd.Index(list(ids), dtype=object)
+        wanted = pd.Index(list(ids), dtype=object)
         if self._row_numbers is None:
-            rows = self.index.get_indexer(ids)
+            rows: np.ndarray = self.index.get_indexer(wanted)
         else:
-            rows = self._row_numbers.rows(ids)
+            rows = self._row_numbers.rows(wanted)
         if (rows < 0).any():
-            unknown = ids[rows < 0]
+            unknown = wanted[rows < 0]
             raise SpaceError(
                 f"expected ids of {self.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}"
             )

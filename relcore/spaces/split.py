@@ -13,7 +13,7 @@ import pandas as pd
 from relcore.base.arguments import need_sequence, need_whole, row_numbers
 from relcore.base.errors import SpaceError, quote
 from relcore.base.memory import MadeOnce
-from relcore.spaces.ids import AuditedIds, GuessedIds, scored_rows
+from relcore.spaces.ids import AuditedIds, GuessedIds, Texts, scored_rows
 from relcore.spaces.matching import NONE_KNOWN
 
 # Scores on the anchors would be too high, because every method is fitted on them. So every function that
@@ -24,7 +24,7 @@ _DRAWN_AT_ONCE = 1 << 20
 _QUERY_KEYS: MadeOnce[dict[int, np.ndarray]] = MadeOnce(lambda ids: {})
 
 
-def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarray:
+def row_keys(ids: Texts, stream: str, random_state: int = 0) -> np.ndarray:
     """A pseudo-random number in [0, 1) for each id, (n,) float64. The numbers are uniformly distributed, and
     an id has the same number at any position.
 
@@ -56,7 +56,7 @@ def smallest_keys(
     return np.sort(smallest)
 
 
-def _testable(ids: Sequence[str], anchors: np.ndarray) -> np.ndarray:
+def _testable(ids: Texts, anchors: np.ndarray) -> np.ndarray:
     """A mask (n,) of the rows that may be test rows: neither anchors nor excluded from scores."""
     testable = scored_rows(ids)
     testable[anchors] = False

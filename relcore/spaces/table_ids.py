@@ -44,7 +44,7 @@ def ids_of_index(index: pd.Index) -> np.ndarray:
     return ids
 
 
-def _id_of(value: Any) -> str | None:
+def _id_of(value: Any) -> str | bytes | None:
     if isinstance(value, str | bytes):
         return value  # bytes are refused where ids are checked
     if isinstance(value, tuple):

@@ -147,10 +147,10 @@ def _panel(result: StitchResult, method: str, metric: str, show: str, row: pd.Se
             f"chance {short(result.chance(metric))}\n{result.tested}"
         )
 
-    cells = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, hover))
+    texts, hovers = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, hover))
     diagonal = tuple((i, i) for i in every)
     note = _note(result, method, metric, show, row)
-    return MatrixPanel(METHODS[method].title, names, names, values, *cells, note, diagonal)
+    return MatrixPanel(METHODS[method].title, names, names, values, texts, hovers, note, diagonal)
 
 
 def _note(result: StitchResult, method: str, metric: str, show: str, row: pd.Series) -> str:

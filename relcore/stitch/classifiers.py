@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from relcore.represent.representations import (
     fit_translation,
     representation,
 )
-from relcore.represent.strategies import select_anchors, shared_anchors
+from relcore.represent.strategies import Strategy, select_anchors, shared_anchors
 from relcore.runs.work import Progress, silent
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import TEST_FRACTION, Split
@@ -61,7 +62,8 @@ class StitchSettings:
     )
     settings: MethodSettings = MethodSettings()
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
 
 NO_ANSWER = -1
@@ -124,7 +126,8 @@ def split_rows(shared: SharedRows, spec: StitchSettings, random_state: int) -> S
     labels = [shared.classes[number] for number in shared.targets[alive]]
     rows = first.take(alive)
     candidates = LatentSpace(rows.vectors, rows.ids, name=first.name, labels=labels, counts=rows.counts)
-    anchors = select_anchors(candidates, spec.n_anchors, spec.strategy, random_state=random_state)
+    strategy = cast(Strategy, spec.strategy)  # the spec has seen that it is one of them
+    anchors = select_anchors(candidates, spec.n_anchors, strategy, random_state=random_state)
     places = first.rows(anchors)
     return replace(split, anchors=places, train=np.setdiff1d(split.train, places))
 
@@ -198,7 +201,7 @@ class Stitching:
                 # Encode few items with all encoders in one call, because calls take most of the time.
                 parts = np.split(head.probabilities(np.concatenate(list(given.values()))), len(given))
             else:
-                parts = map(head.probabilities, given.values())
+                parts = list(map(head.probabilities, given.values()))
             for i, part in zip(given, parts, strict=True):
                 answers[i, j] = part
         return answers

@@ -68,9 +68,8 @@ def _stitch_spec(
         record = read_json(options.spec, "the settings of a stitching")
         return records.from_json(StitchSpec, record, str(options.spec))
     given = options.test_fraction is not None
-    if given:
-        test_ids = ()
-    else:
+    test_ids: tuple[str, ...] = ()
+    if not given:
         test_ids = held_out_ids(specs, spaces, shared.ids)
     values = values_of(options, StitchSpec)
     values["methods"] = tuple(

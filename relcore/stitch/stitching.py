@@ -177,7 +177,7 @@ class StitchResult(Reported):
         for method, metric in product(self.spec.methods, self.metrics):
             scores = self.by_state(method, metric)
             able = ~np.isnan(scores[0][off])
-            stitched = np.nan, np.nan
+            stitched: tuple[np.ndarray | float, np.ndarray | float] = (np.nan, np.nan)
             if able.any():
                 stitched = _mean_and_deviation(scores[:, off][:, able].mean(axis=1))
             own = _mean_and_deviation(scores[:, ~off].mean(axis=1))
@@ -235,7 +235,8 @@ class StitchResult(Reported):
     def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
         """The confusion matrix (C, C) over all random states: the number of test rows of each true class
         (rows) with each answered class (columns)."""
-        return sum(self._confusion(run.truth, run.answers[method][encoder, head]) for run in self.runs)
+        tables = [self._confusion(run.truth, run.answers[method][encoder, head]) for run in self.runs]
+        return np.sum(tables, axis=0)
 
     def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
         """A table with one row per class. Columns: class, precision, recall, f1, rows (number of its test

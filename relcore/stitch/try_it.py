@@ -31,7 +31,7 @@ from relcore.represent.representations import FittedSpace, MethodSettings, fit_t
 from relcore.runs.store import Store
 from relcore.runs.work import silent
 from relcore.scores.neighbours import find_neighbours
-from relcore.scores.score import ChanceLevel, Score
+from relcore.scores.score import ChanceLevel, Score, chance_of
 from relcore.spaces.matching import Match, distinct_names, match, short_names
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
@@ -194,7 +194,9 @@ class ItemEncoder:
         SpaceError
             No items; an empty text; pictures of a wrong size; rows that are not finite.
         """
-        return rows_of([self], items)[0]
+        rows = rows_of([self], items)[0]
+        assert rows is not None, "only a missing encoder has no rows"
+        return rows
 
 
 def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> list[np.ndarray | None]:
@@ -227,12 +229,18 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
     return every
 
 
+def encoder_of(spec: SpaceSpec) -> Encoder:
+    """The encoder of a space that Relscope encoded (see `why_not`)."""
+    assert spec.encoder is not None, f"{spec.name} is no encoding"
+    return spec.encoder
+
+
 def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
     """The encoder of a space, joined with the encoders of those other spaces whose rows the same pass can
     compute."""
-    joined = spec.encoder
+    joined = encoder_of(spec)
     for other in others:
-        if other.dataset == spec.dataset:
+        if other.dataset == spec.dataset and other.encoder is not None:
             joined = joined.with_outputs_of(other.encoder) or joined
     return joined
 
@@ -256,8 +264,9 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
         raise SpaceError(
             f"{spec.name!r}: expected an encoding of texts or pictures, got a space that {reason}"
         )
+    assert spec.dataset is not None, "an encoding has a dataset"
     dataset = load_dataset(spec.dataset, store)
-    encoder = joined or spec.encoder
+    encoder = joined or encoder_of(spec)
     entry = store.summary(spec.option("key"))
     if entry and entry.metadata["dataset_digest"] != dataset.digest:
         raise SpaceError(
@@ -300,7 +309,7 @@ class TryIt(SpacesRecipe, figure="try-it"):
         if self.text is not None and self.picture is None:
             return self.text
         try:
-            content = base64.b64decode(self.picture, validate=True)
+            content = base64.b64decode(self.picture, validate=True)  # type: ignore[arg-type]  # None: see below
         except (TypeError, ValueError, binascii.Error) as error:
             raise SpaceError(
                 "recipe of try it: expected a 'text', or a 'picture' as base64 of a PNG, got neither"
@@ -394,7 +403,8 @@ class RetrievalSpec:
     settings: MethodSettings = MethodSettings()
     random_state: int = setting(0, low=0)
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,10 +439,10 @@ class RetrievalResult:
         return table.assign(k=self.spec.k, pairs=len(self.ids), anchors=self.spec.n_anchors)
 
     def wide(self) -> pd.DataFrame:
-        columns: dict[str, list] = {"method": [*(METHODS[name].title for name in self.scores), "chance"]}
+        columns: dict[str, list[Any]] = {"method": [*(METHODS[name].title for name in self.scores), "chance"]}
         for metric, title in METRICS.items():
             scores = [by_metric[metric] for by_metric in self.scores.values()]
-            columns[title] = [*scores, np.mean([score.null.mean for score in scores])]
+            columns[title] = [*scores, np.mean([chance_of(score).mean for score in scores])]
         return pd.DataFrame(columns)
 
 
@@ -495,7 +505,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
         rows = _comparable(method, sides, rest, spec)
         if rows is None:
             continue
-        near = find_neighbours(*rows, spec.k)
+        near = find_neighbours(rows[0], rows[1], spec.k)
         first = float((near.second_lists[:, 0] == near.queries).mean())
         # The error is exact: the number of fixed points of a random permutation has mean 1 and variance 1.
         null = ChanceLevel.from_moments(1 / len(rest), 1 / len(rest) ** 2)
@@ -515,7 +525,7 @@ def _comparable(
     heads = METHODS[method].heads
     if heads != "absolute":
         return [representation(heads, side, spec.settings)(X) for side, X in zip(sides, rows, strict=True)]
-    carry = fit_translation(method, *sides, spec.settings, spec.random_state)
+    carry = fit_translation(method, sides[0], sides[1], spec.settings, spec.random_state)
     if carry is None or method == "absolute":
         return carry and rows
     return [unit_rows(carry(rows[0]), sides[1].mean), unit_rows(rows[1], sides[1].mean)]
@@ -533,7 +543,9 @@ class CrossLingual(SpacesRecipe, figure="cross-lingual"):
     pairs: Pairs = ()
 
     def draw(self, result: RetrievalResult | None = None) -> Exportable:
-        result = result or retrieve(pair_up(*self.loaded(), self.pairs), self.retrieval)
+        if not result:
+            first, second = self.loaded()
+            result = retrieve(pair_up(first, second, self.pairs), self.retrieval)
         k = result.spec.k
         n = len(result.ids)
         lines = [[by_metric[metric] for metric in METRICS] for by_metric in result.scores.values()]
@@ -552,12 +564,13 @@ class CrossLingual(SpacesRecipe, figure="cross-lingual"):
 
 
 def _text(score: Score) -> str:
-    return f"{short(score, 2)}\nchance {short(score.null.mean, 2)}"
+    return f"{short(score, 2)}\nchance {short(chance_of(score).mean, 2)}"
 
 
 def _hover(score: Score) -> str:
-    ends = band(max(0, score.null.low), score.null.high)
+    chance = chance_of(score)
+    ends = band(max(0, chance.low), chance.high)
     neighbours = ""
     if score.metric != "first":
         neighbours = f", k = {score.k}"
-    return f"{short(score)}\nchance {short(score.null.mean)} ({ends})\nn = {score.n:,}{neighbours}"
+    return f"{short(score)}\nchance {short(chance.mean)} ({ends})\nn = {score.n:,}{neighbours}"
