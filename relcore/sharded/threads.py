@@ -56,7 +56,7 @@ def run_in_threads(
     stopped = Event()
     waiting = dict.fromkeys(key for key, _ in jobs)
     failures: dict[str, BaseException] = {}
-    running: dict[Future, _StoppableContext] = {}
+    running: dict[Future[None], _StoppableContext] = {}
     left = iter(jobs)
     with one_thread_products() as available:
         n_threads = max(1, min(threads or available, len(jobs), most or MOST_THREADS, MOST_THREADS))
