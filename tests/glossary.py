@@ -1,7 +1,7 @@
 """Words that texts avoid, and what to write instead: `python tests/glossary.py [FILE …]`, part of `make lint`.
 
-A text is a string literal, a docstring or a comment in Python, a paragraph of Markdown, or a string of the papers'
-JSON; names in code are not. Prints file, line, the words and what to write.
+A text is a string literal, a docstring or a comment in Python or in a script of the panes, a paragraph of Markdown, or a
+string of the papers' JSON; names in code are not. Strings of tests are no texts for users: many are scripts. Prints file, line, the words and what to write.
 """
 
 import ast
@@ -76,6 +76,10 @@ RULES = [
 ]
 
 
+# A comment, or a string with a space, which is no key.
+SCRIPT_TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|(?P<string>"[^"\n]* [^"\n]*"|'[^'\n]* [^'\n]*')""", re.DOTALL)
+
+
 def texts(path: Path) -> Iterator[tuple[int, str, bool]]:
     """The line and words of each text of a file, and whether users read it."""
     content = path.read_text(encoding="utf-8")
@@ -85,8 +89,13 @@ def texts(path: Path) -> Iterator[tuple[int, str, bool]]:
         for number, line in enumerate(content.splitlines(), 1):
             for found in re.findall(r'"((?:[^"\\]|\\.)*)"', line):
                 yield number, json.loads(f'"{found}"'), True
+    elif path.suffix == ".js":
+        for found in SCRIPT_TEXT.finditer(content):
+            yield content.count("\n", 0, found.start()) + 1, found[0], found["string"] is not None
     else:
-        yield from literals(ast.parse(content))
+        of_users = "tests" not in path.relative_to(ROOT).parts
+        for line, text, users in literals(ast.parse(content)):
+            yield line, text, users and of_users
         for token in tokenize.generate_tokens(io.StringIO(content).readline):
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string, False
@@ -106,10 +115,12 @@ def literals(tree: ast.AST) -> Iterator[tuple[int, str, bool]]:
 
 
 def files() -> list[Path]:
-    folders = ("app", "pages", "relcore", "benchmarks", "assets")
+    folders = ("app", "pages", "relcore", "plugins", "benchmarks", "assets", "docs", "tests")
     python = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    python.remove(Path(__file__).resolve())  # it quotes the words
+    scripts = [path for folder in ("relcore/panes", "app") for path in (ROOT / folder).rglob("*.js")]
     papers = (ROOT / "relcore/data/papers").glob("*.json")
-    return sorted([*python, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *papers])
+    return sorted([*python, *scripts, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *papers])
 
 
 def slips(paths: list[Path]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from relcore.compare.pictures import exportable
 from tests.app.conftest import Session
 
 METHOD = '''
-"""Carry rows of the source to the target's mean row: a method that knows nothing of the row it carries."""
+"""Carry rows of the source to the target's mean row: a method that ignores the row."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def to_the_mean(source, target, settings, random_state):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Two labelled spaces as files, one a turn of the other with some noise; the working folder is theirs."""
+    """Two labelled spaces as files, the second a rotation of the first with some noise; the working folder is theirs."""
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def until(condition: Callable[[], object], seconds: float = 120) -> None:
-    """Return as soon as the condition holds. A test fails after so many seconds, which are many, for a
+    """Return as soon as the condition holds. A test fails after this number of seconds, which is large, for a
     busy machine.
     """
     deadline = time.monotonic() + seconds

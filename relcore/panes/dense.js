@@ -65,7 +65,7 @@ class DensePane {
     return moved;
   }
 
-  /* While an anchor moves: one row in so many as a point, where it is now. */
+  /* While an anchor moves: every n-th row as a point, where it is now. */
   follow(most) {
     const rows = Uint32Array.from(this.pane.sampled ?? sampled(this.n, Math.min(this.n, most))).filter((row) => !(this.flags[row] & HIDDEN));
     this.upload(rows, null);
@@ -281,7 +281,7 @@ class DensityKey {
     this.show(null);
   }
 
-  /* `told`: what is said of a pane without density, mostly nothing; `lost`: its points cannot be drawn; `lined`: contours are. */
+  /* `told`: the message of a pane without density, mostly nothing; `lost`: its points cannot be drawn; `lined`: contours are. */
   show(dense, told = "", lost = false, lined = false) {
     if (lost) [dense, told] = [null, LOST];
     const rows = dense?.inView.toLocaleString();

@@ -48,7 +48,7 @@ class Density {
   /* The number of rows that gets the full colour, at least 4. */
   fullest() {
     const { sums } = this;
-    const bins = new Uint32Array(COUNTED + 1); // with so many rows each
+    const bins = new Uint32Array(COUNTED + 1); // by the number of rows
     let [filled, most] = [0, 4];
     for (let bin = 0; bin < 8 * this.columns * this.lines; bin += 8) {
       const rows = sums[bin] + sums[bin + 4];

@@ -2,7 +2,7 @@
    the unit rows of each model, which the file holds as float16. For few anchors. */
 
 const STEPS_OF_AXES = 300; // of a power iteration, which begins from the last axes
-const QUERIES = 300; // rows, every so many, whose own row is searched in the other model
+const QUERIES = 300; // number of rows, evenly spaced, whose own row is searched in the other model
 const NEAREST = 10; // rows that light up; a row that ranks lower counts nothing in the scores
 
 class Follower {

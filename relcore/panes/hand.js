@@ -2,18 +2,18 @@
    While it moves, the panes whose maps depend on it get new places by a channel beside the page. The release is one event, and in Python
    one step of undo. Without a channel only the star moves, and the maps follow the release.
 
-   What happens is told by events "ls-hand" of the root, { what, serial, time }, for those who check or measure: "asked" has the time of the
+   What happens is reported by events "ls-hand" of the root, { what, serial, time }, for those who check or measure: "asked" has the time of the
    movement. */
 
 const RESTED = 50; // milliseconds without a movement after the last picture, after which all points are drawn and scores are asked for
 const MOST_FOLLOWING = { software: 3000, card: 60000 }; // points that are drawn while the hand moves
-const FEWEST_FOLLOWING = 1000; // where a picture takes longer than SLOW milliseconds, down to so many
+const FEWEST_FOLLOWING = 1000; // where a picture takes longer than SLOW milliseconds, the least number of rows
 const SLOW = 30;
 const GRASP = 40; // pixels from a star within which the story takes it
 const SYMBOL = 5; // the same where stars are many
 const BESIDE = 11; // and where they are few
 const CROWD = 40; // stars
-const TOLD = 6000; // milliseconds for which a movement is told
+const TOLD = 6000; // milliseconds for which a movement is reported
 const [MOVE, PROBE, SCORE, SLIDE] = [0, 1, 2, 3]; // what the channel is asked for, see `read_request` and `SlidAnswers` in Python
 const OFFERED = 15000; // milliseconds for which fewer anchors are offered
 const HEAD = 8; // bytes of an answer before its numbers: serial and kind
@@ -29,7 +29,7 @@ function halves() {
   return HALVES;
 }
 
-/* The parts of an answer in bytes about so many models, see `LiveAnswers.answer` in Python: maps as [x, y, x, y, …]. */
+/* The parts of an answer in bytes about this number of models, see `LiveAnswers.answer` in Python: maps as [x, y, x, y, …]. */
 function decoded(answer, panes, models) {
   const [serial, kind] = new Int32Array(answer, 0, 2);
   if (kind === SCORE) return { serial, kind, scores: new Float32Array(answer, HEAD, 4) };

@@ -3,7 +3,7 @@
    With the keyboard: Enter, I and Shift+Enter. */
 
 const CHIP_LETTERS = 40; // the title says the whole name
-const MOST_CHIPS = 200; // classes of a legend; of more their number is said
+const MOST_CHIPS = 200; // classes of a legend; of more, their number is shown
 const DOUBLE_CLICK = 240; // milliseconds that a click waits for a second one
 
 class Legend {

@@ -192,7 +192,7 @@ class LinkedScatter {
     this.room.fit();
   }
 
-  /* The filter closes and keeps what it says; the keys go on reaching the panes. */
+  /* The filter closes and keeps what it says; the keys still reach the panes. */
   hideFilter() {
     const focused = this.filter.root.contains(document.activeElement);
     this.showFilter(false);

@@ -66,7 +66,7 @@ function placesOf(kind, wide) {
 
 const weight = ([right, down], wide) => Math.abs(down) + Math.abs(right + wide / 2) / 2;
 
-/* A name of at most so many letters, none cut in half, as an emoji takes two places of a string. Paths and addresses, which have no
+/* A name of at most this number of letters, none cut in half, as an emoji takes two places of a string. Paths and addresses, which have no
    spaces, differ at their ends: they lose their middle. */
 function shortened(name, letters = NAME_LETTERS) {
   if (name.length <= letters) return name;

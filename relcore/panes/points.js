@@ -42,7 +42,7 @@ function opacitiesOf({ alphas, crowded = false }, all, n) {
   return crowded && crowd > 1 ? alphas.map((alpha) => 1 - (1 - alpha) ** crowd) : alphas;
 }
 
-/* The order of painting of at most `most` rows, always the same ones: of the rows that are not selected one in so many, and of the selected
+/* The order of painting of at most `most` rows, always the same ones: of the rows that are not selected every n-th, and of the selected
    ones, which stand last, as many as fit into half the room. */
 function thinned(order, flags, most) {
   let [low, high] = [0, order.length];

@@ -115,7 +115,7 @@ class RowGrid {
   }
 }
 
-/* Line of cells → columns of the cells that an edge of the polygon passes; a cell more at each side, as rounding must not cost a row. */
+/* Line of cells → columns of the cells that an edge of the polygon passes; one more cell at each side, as rounding must not cost a row. */
 function cellsOfEdges(polygon) {
   const lines = new Map();
   const cell = (step) => clamp(Math.floor(step / CELLS), -1, CELLS);

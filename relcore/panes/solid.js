@@ -6,7 +6,7 @@ const RADIANS_A_PIXEL = 0.008;
 const [SELECTED, OTHER, HIDDEN] = [1, 2, 4]; // flags of a row; the shader reads the first two
 const DEPTHS = 256; // steps of depth in the order of painting
 
-/* The turn (9, rows of a matrix) after a drag by so many pixels to the right and down, about the axes of the screen. */
+/* The turn (9, rows of a matrix) after a drag by this number of pixels to the right and down, about the axes of the screen. */
 function turnedBy(turn, right, down) {
   const [a, b] = [right * RADIANS_A_PIXEL, down * RADIANS_A_PIXEL];
   const [ca, sa, cb, sb] = [Math.cos(a), Math.sin(a), Math.cos(b), Math.sin(b)];

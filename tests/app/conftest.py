@@ -27,8 +27,8 @@ def _wait(runner, timeout):
         _refuse(runner, timeout=0)
 
 
-# Runs share their compiled pages, a test sleeps until its run has ended, and no metadata of packages is read: AppTest's
-# own ways took a third of the time of these tests.
+# Runs share their compiled pages, a test sleeps until its run has ended, and no metadata of packages is read: AppTest
+# itself took a third of the time of these tests.
 _pages = ScriptCache()
 _refuse = local_script_runner.require_widgets_deltas
 local_script_runner.ScriptCache = lambda: _pages

@@ -148,7 +148,7 @@ def test_a_damaged_save_starts_a_new_session(opened):
     after = opened(**{name: value for name, value in query_of(before).items() if name != "k"})
     assert after.workspace.k == 10
     assert "The saved session cannot be restored, so this is a new one" in after.errors[0]
-    assert not opened().errors  # it is told once
+    assert not opened().errors  # the message appears once
 
 
 def test_a_full_disk_is_told_once_and_stops_nothing(opened, monkeypatch):

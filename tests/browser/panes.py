@@ -109,7 +109,7 @@ def draw(page, scene, selected=None, files=None, **settings):
 
 
 def events(page, count):
-    """What was reported, at least so many events; the rows of a selection as a list."""
+    """What was reported, at least this number of events; the rows of a selection as a list."""
     page.wait_for_function("count => window.events.length >= count", arg=count)
     reported = page.evaluate("window.events.map(({ serial, version, ...event }) => event)")
     n = page.evaluate("scatter.header.n")

@@ -60,7 +60,7 @@ def test_maps_and_scores_follow_hand_and_keys(page, own):
     heard(page, "drawn", "scores")
     traced = json.loads(browser.stop_tracing())["traceEvents"]
     styled = [one["args"].get("elementCount", 0) for one in traced if one["name"] == "UpdateLayoutTree"]
-    assert 0 < np.median(styled) < 200, "a rule with :has() may style the page anew with each movement"
+    assert 0 < np.median(styled) < 200, "a rule with :has() may style the page again with each movement"
     assert undo_buttons(page) == 0  # the page has not run
     assert says(page, "drawn") == drawn
     followed = page.evaluate(STAR_POINTS)

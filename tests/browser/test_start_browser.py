@@ -16,7 +16,7 @@ def test_the_story_by_keyboard_alone(watched, app):
         at_step(watched, number)
         watched.keyboard.press("ArrowRight")
     at_step(watched, len(STEPS))
-    # A lecturer clicks first, and then goes on by keys.
+    # A lecturer clicks first, and then continues by keys.
     for clicked, leads_to in (("5", 6), ("Present the story", 5)):
         watched.get_by_role("button", name=clicked, exact=True).click()
         settle(watched)

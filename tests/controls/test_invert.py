@@ -62,7 +62,7 @@ def test_the_best_cell_of_the_grid_lies_in_its_band():
 
 
 def test_random_labels_are_read_as_often_as_chance():
-    # Answers that know nothing of the labels are right in a share p = 1/4 of n_test; seven grids, their cells
+    # Answers that are independent of the labels are right in a share p = 1/4 of n_test; seven grids, their cells
     # share the rows.
     right = asked = 0
     for state in range(7):

@@ -22,7 +22,7 @@ def drawn(state):
 
 
 def told(change):
-    """What is said of each draw's vectors after the change."""
+    """The finding on each draw's vectors after the change."""
     found = Counter()
     for state in range(DRAWS):
         passport = Passport(tuple(map(str, range(N))), X := drawn(state))

@@ -26,8 +26,8 @@ def rows(k):
 
 
 def share_right(results, method, cells):
-    """Share of right answers over all results and these (encoder, head) cells, and how many rows were
-    asked about.
+    """Share of right answers over all results and these (encoder, head) cells, and the number of these
+    rows.
     """
     right = asked = 0
     for result in results:
@@ -39,7 +39,7 @@ def share_right(results, method, cells):
 
 @pytest.mark.parametrize(("n", "d", "k", "named"), [(240, 20, 80, False), (180, 160, 60, True)])
 def test_random_labels_are_answered_as_often_as_chance(n, d, k, named):
-    # Answers that know nothing of the labels are right with p = 1/3. The four cells of a row are not
+    # Answers that are independent of the labels are right with p = 1/3. The four cells of a row are not
     # independent: the standard error is at most that of one of them.
     results = []
     for state in STATES:
@@ -60,7 +60,7 @@ def test_random_labels_are_answered_as_often_as_chance(n, d, k, named):
     "method", ["least-squares", "affine", "procrustes", "irp-ridge", "relative", "whitened"]
 )
 def test_noise_is_answered_by_chance_though_anchors_are_carried_over(method):
-    # The encoder knows nothing of the classes, the head's own space all of them. A map fitted on fewer
+    # The encoder is independent of the classes, the head's own space all of them. A map fitted on fewer
     # anchors than dimensions takes each anchor to its own target row, which the head answers rightly: scored,
     # anchors are a third of the test rows and the share is .5. Held out, p = 1/4.
     results = []
@@ -85,7 +85,7 @@ def test_noise_is_answered_by_chance_though_anchors_are_carried_over(method):
 
 
 def test_a_rare_class_of_random_labels_gains_nothing():
-    # One class of 4 %: answers that know nothing of the labels can at best be as good as always the other
+    # One class of 4 %: answers that are independent of the labels can at best be as good as always the other
     # class.
     for state in STATES:
         labels = np.where(np.random.default_rng([state, 9]).permutation(250) < 10, "rare", "usual")

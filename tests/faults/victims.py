@@ -85,7 +85,7 @@ def started(work, *arguments):
 
 
 def killed(process, seconds):
-    """Kill it after so many seconds and wait for all its children; False where it had ended."""
+    """Kill it after this number of seconds and wait for all its children; False where it had ended."""
     process.join(seconds)
     if process.exitcode is not None:
         assert process.exitcode == 0

@@ -27,6 +27,6 @@ BY_RULE = re.compile(
 
 
 def verdicts(name, every=1):
-    """Of the cases of a format; with `every`, only every so many-th of those that `BY_RULE` matches."""
+    """Of the cases of a format; with `every`, only every n-th of those that `BY_RULE` matches."""
     numbered = enumerate(import_module(f"tests.hostile.{name}").cases())
     return judged(case for number, case in numbered if number % every == 0 or not BY_RULE.match(case.name))

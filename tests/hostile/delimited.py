@@ -27,7 +27,7 @@ from tests.hostile.cases import (
     spoiled,
 )
 
-MISSING = ("", "nan", "na", "n/a", "null")  # labels that are none
+MISSING = ("", "nan", "na", "n/a", "null")  # these cells have no label
 NAMES = ["id", "x", "y", "z", "w"]
 CELLS = [[one, *(f"{value:.5g}" for value in row)] for one, row in zip(IDS, TABLE.tolist(), strict=True)]
 VALUES = [[float(cell) for cell in line[1:]] for line in CELLS]

@@ -16,7 +16,7 @@ from tests.hostile.corpus import FORMATS
 
 @cache
 def verdicts(every):
-    """By format, of all that are written by hand and every so many-th of those made by a rule; the judge's own
+    """By format, of all that are written by hand and every n-th of those made by a rule; the judge's own
     controls with all.
     """
     formats = [*FORMATS, *["controls"] * (every == 1)]

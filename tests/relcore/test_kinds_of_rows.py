@@ -1,5 +1,5 @@
 """Every public function takes rows in every form, with the numbers of an array to the last bit, and refuses
-what is none with one sentence that says how to fix it. Rows with ids are paired by id or refused, never by
+what is no matrix with one sentence that says how to fix it. Rows with ids are paired by id or refused, never by
 accident. A new public function needs a line here.
 
 Each test calls one function with all forms, so that none is exempt. Functions that take long get some forms

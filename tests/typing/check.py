@@ -26,7 +26,7 @@ GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
 TEXTS = [ROOT / "README.md", *(page for page in PAGES if page.parent.name != "extend")]  # those are excerpts
 MYPY = re.compile(r"(?m)^(.+?):(\d+): error: (.*)$")
-# Of a base class in another folder the report of completeness knows nothing; other faults it names so.
+# Of a base class in another folder the report of completeness has no types; it names other faults so.
 FAULTS = re.compile("missing|Type argument")
 ABSENT = re.compile("dask_jobqueue|dask_kubernetes")  # libraries of examples that are not installed
 FOREIGN = {"relcore.panes.widget.PanesWidget.keys"}  # of ipywidgets
@@ -91,7 +91,7 @@ def public() -> set[str]:
 
 
 def unnamed() -> list[str]:
-    """Public names that `surface.py` says nothing of."""
+    """Public names that `surface.py` does not have."""
     text = SURFACE.read_text(encoding="utf-8")
     return [
         f"{SURFACE.relative_to(ROOT)}: expected what {name} returns, by assert_type"

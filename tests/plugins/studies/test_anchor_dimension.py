@@ -43,4 +43,4 @@ def test_a_rotated_copy_of_three_dimensions_is_seen_as_such_and_needs_few_anchor
     anchors = charts["intrinsic dimension"].lines[0].y
     assert 2 <= anchors[0] <= 16
     assert list(charts["curves"].lines[0].x) == list(COUNTS)
-    assert study.conclusion(options, table) == "", "one pair of spaces says nothing of the others"
+    assert study.conclusion(options, table) == "", "one pair of spaces does not show what others do"

@@ -71,7 +71,7 @@ def test_no_choice_of_anchors_finds_rows_of_an_unrelated_space(spaces):
 
 def test_no_change_of_anchors_finds_rows_of_an_unrelated_space(spaces):
     study, settings, table = measured("anchor-influence", n_anchors=100)
-    # The other half of 230 rows less the candidates: two reciprocal ranks of the same query that know nothing
+    # The other half of 230 rows less the candidates: two reciprocal ranks of the same query that are independent
     # of each other differ by √(2 Q / m) each, their mean over m by √(2 Q / m / m).
     m = table["rows"].min()
     changes = table[["drop: mrr", "add: mrr"]].to_numpy(dtype=float)

@@ -1,4 +1,4 @@
-"""Maps and scores that follow a moved anchor equal those that are computed afresh, on both devices."""
+"""Maps and scores that follow a moved anchor equal those that are computed again, on both devices."""
 
 from dataclasses import replace
 

@@ -114,9 +114,7 @@ def test_no_note_about_axes_where_noise_alone_lowers_score(make_pair, width, noi
     assert mrr(source, target, 5, "mutual").note == mrr(source[:2], target[:2], 2).note == ""
 
 
-@pytest.mark.parametrize(
-    "n_copies", [3, 5], ids=["fewer than k + 1 others", "so many that they crowd the row out"]
-)
+@pytest.mark.parametrize("n_copies", [3, 5], ids=["fewer than k + 1 others", "enough to crowd the row out"])
 def test_duplicates_do_not_put_row_among_its_own_neighbours(n_copies):
     copies = np.repeat(np.eye(3, dtype=np.float32), n_copies, axis=0)
     found = find_neighbours(copies, copies, 2, "mutual")

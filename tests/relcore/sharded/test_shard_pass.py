@@ -121,7 +121,7 @@ def test_error_is_that_of_the_first_shard_that_fails(tmp_path):
 
 
 def test_stop_ends_running_shards_at_their_next_report(tmp_path):
-    """The caller is interrupted while it is told of the progress, as by Ctrl-C. The job would run forever."""
+    """The caller is interrupted while progress is reported, as by Ctrl-C. The job would run forever."""
     ended = []
     running = Event()
 

@@ -59,7 +59,7 @@ def test_every_run_is_row_with_its_settings_and_what_it_found(queue, make_runs, 
 
 @pytest.mark.slow
 def test_killed_process_is_resumed_without_repeating_finished_run(make_runs, log, tmp_path):
-    """Everything dies at once: the program, its scheduler and its workers. Another one goes on."""
+    """Everything dies at once: the program, its scheduler and its workers. Another one resumes."""
     runs = make_runs(n_runs=12, pause=0.3)
     root = tmp_path / "store"
     script = (
