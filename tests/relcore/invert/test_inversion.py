@@ -95,8 +95,8 @@ def test_chance_of_absolute_copy_is_what_randomly_turned_axes_give(turned_pair, 
 def test_inversions_by_other_numbers_share_orders_direct_maps_and_map(turned_pair, anchors, monkeypatch):
     """And give what each gives by itself."""
     orders = []
-    order = translation.farthest_order
-    monkeypatch.setattr(translation, "farthest_order", lambda *of: orders.append(of[2]) or order(*of))
+    order = inverse.farthest_order
+    monkeypatch.setattr(inverse, "farthest_order", lambda *of: orders.append(of[2]) or order(*of))
     inverse._orders.cache_clear()
     paired = PairedRows(turned_pair, anchors, "forward")
     specs = [InversionSpec(delta=delta, omega=4) for delta in (0.36, 0.34, 0.31)]
