@@ -15,8 +15,8 @@ from relcore.base.rows import ROWS_PER_BLOCK, centred, mean_row, row_blocks, uni
 from relcore.engine.engine import Engine
 from relcore.scores.score import CENTRE, ChanceLevel, Score
 from relcore.spaces.ids import Texts
-from relcore.spaces.matching import checked_names, ids_of, paired_matrices, partner_rows
-from relcore.spaces.space import MatrixLike
+from relcore.spaces.matching import checked_names, paired_matrices, partner_rows
+from relcore.spaces.space import MatrixLike, ids_of
 
 # The first three moments of linear CKA (Escoufier's RV coefficient) under permutations of the rows.
 

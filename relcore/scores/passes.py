@@ -31,8 +31,8 @@ from relcore.scores.roles import NO_ROWS, RowRoles, ScoreRequest, to_full_index,
 from relcore.scores.score import Score
 from relcore.scores.sums import SeveralSums, Sums
 from relcore.spaces.ids import RowNumbers, checked_strings
-from relcore.spaces.matching import ids_of, paired_matrices
-from relcore.spaces.space import MatrixLike
+from relcore.spaces.matching import paired_matrices
+from relcore.spaces.space import MatrixLike, ids_of
 from relcore.spaces.split import Split
 
 _COPIES = 6  # number of copies of a row in memory: its coordinates and representations

@@ -19,8 +19,8 @@ from relcore.scores.neighbours import PERMUTATIONS
 from relcore.scores.passes import AlignedPair
 from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
 from relcore.spaces.ids import Texts
-from relcore.spaces.matching import checked_names, ids_of, paired_matrices
-from relcore.spaces.space import MatrixLike
+from relcore.spaces.matching import checked_names, paired_matrices
+from relcore.spaces.space import MatrixLike, ids_of
 from relcore.spaces.split import Split
 
 FEATURE_ROWS = 5000  # maximum number of rows for measures whose cost is linear in the rows

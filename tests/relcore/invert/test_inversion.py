@@ -24,7 +24,7 @@ from relcore.invert.inversion import (
 from relcore.invert.recovery import error_edges, recovered_rows
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.maps.reduction import reduce_spaces
-from relcore.represent import inverse, translation
+from relcore.represent import inverse
 from relcore.represent.inverse import InverseRelativeProjection, recovery_errors
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
