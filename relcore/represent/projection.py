@@ -16,8 +16,8 @@ from relcore.base.names import SIMILARITIES
 from relcore.base.rows import mean_row
 from relcore.represent.estimator import Estimator
 from relcore.represent.similarity import Similarity
-from relcore.spaces.matching import as_space, ids_of
-from relcore.spaces.space import MatrixLike, matrix
+from relcore.spaces.matching import as_space
+from relcore.spaces.space import MatrixLike, ids_of, matrix
 
 
 @dataclass(eq=False)
