@@ -31,8 +31,7 @@ from relcore.files.item_rows import (
 )
 from relcore.files.reading import column_roles, description_of, shape_of
 from relcore.spaces.ids import RowNumbers
-from relcore.spaces.matching import ids_of
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, ids_of
 
 Texts = Callable[[Sequence[str]], list[str]]
 _MOST = 200  # number of columns that rows can be coloured by

@@ -28,8 +28,8 @@ from relcore.passport.two_parts import FITTED, LEAST, SUSPECTED, ShortAxes, part
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.spaces.ids import RowNumbers
-from relcore.spaces.matching import as_space, ids_of, shared_ids
-from relcore.spaces.space import LatentSpace, MatrixLike
+from relcore.spaces.matching import as_space, shared_ids
+from relcore.spaces.space import LatentSpace, MatrixLike, ids_of
 
 # minimum number of rows for two parts; for a trusted sample
 FEWEST_ROWS = 500

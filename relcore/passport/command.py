@@ -33,8 +33,7 @@ from relcore.passport.passport import CHANGES, SUFFIX, Passport, PassportCard, p
 from relcore.passport.recipes import ANCHORS, UNCHANGED, encode_texts, model_at_hand, name_recipe
 from relcore.runs.store import Store
 from relcore.spaces.ids import RowNumbers
-from relcore.spaces.matching import ids_of
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, ids_of
 from relcore.stores.index import find_rows, parse_place
 
 BUNDLED = "bundled"  # the bundled anchor texts

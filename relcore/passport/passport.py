@@ -29,8 +29,8 @@ from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.engine.engine import thin_svd
 from relcore.spaces.ids import RowNumbers
-from relcore.spaces.matching import as_space, ids_of, shared_ids
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.matching import as_space, shared_ids
+from relcore.spaces.space import LatentSpace, ids_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image

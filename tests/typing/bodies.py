@@ -30,7 +30,7 @@ MOST = {
     "relcore/figures": 168,
     "relcore/files": 113,
     "relcore/launch": 2,
-    "relcore/linking": 41,
+    "relcore/linking": 40,
     "relcore/maps": 21,
     "relcore/migrate": 116,
     "relcore/panes": 5,
