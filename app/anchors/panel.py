@@ -20,7 +20,7 @@ from relcore.base.numbers import counted, short
 from relcore.compare.agreement import centred_neighbours
 from relcore.maps.pane_maps import View
 from relcore.represent.diagnostics import AnchorDiagnostics
-from relcore.represent.pair_audit import FEWEST
+from relcore.represent.pair_audit import FEWEST_PAIRS
 from relcore.runs.entries import digest_of
 from relcore.spaces.matching import Match, distinct_names
 
@@ -30,8 +30,8 @@ _MOST_LISTED = 200
 
 
 def audit(workspace: Workspace, pair: Match) -> None:
-    if len(workspace.anchors) < FEWEST:
-        messages.info(f"An audit needs {FEWEST} anchors or more.", icon=":material/star:")
+    if len(workspace.anchors) < FEWEST_PAIRS:
+        messages.info(f"An audit needs {FEWEST_PAIRS} anchors or more.", icon=":material/star:")
         return
     specs = (workspace.source, workspace.target)
     task = PairAudit(

@@ -20,7 +20,7 @@ from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.passport.passport import (
-    FEWEST,
+    FEWEST_ANCHORS,
     SUFFIX,
     Passport,
     PassportCard,
@@ -57,7 +57,7 @@ def of_anchors(workspace: Workspace, spec: SpaceSpec) -> Passport:
 def download(workspace: Workspace, spec: SpaceSpec, key: str) -> None:
     """Draw a button that downloads a passport of the session's anchors. If there are too few anchors, draw
     nothing."""
-    if len(workspace.anchors) < FEWEST:
+    if len(workspace.anchors) < FEWEST_ANCHORS:
         return
     told = "One file of the anchors and their vectors, to check a model by later. See docs/passport.md."
     try:

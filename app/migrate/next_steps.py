@@ -26,8 +26,7 @@ from relcore.compare.clusters import clusters_of
 from relcore.migrate.adapter_files import CASCADE, GRAPHS, SNIPPET
 from relcore.migrate.blind_test import AFTER
 from relcore.migrate.charts import ThresholdScores
-from relcore.migrate.migration import FEWEST as FEWEST_OF_GROUP
-from relcore.migrate.migration import losses_by_group
+from relcore.migrate.migration import FEWEST_OF_GROUP, losses_by_group
 from relcore.migrate.price import UNKNOWN
 from relcore.migrate.result import TITLES, MigrationResult, export_result
 from relcore.migrate.thresholds import ThresholdChange, threshold_table

@@ -22,7 +22,7 @@ from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
 from relcore.migrate.migration import TASK as EXAMPLE
 from relcore.migrate.migration import Migration, starting_models
-from relcore.migrate.pairing import FEWEST, Pairing, check_pairs
+from relcore.migrate.pairing import FEWEST_PAIRS, Pairing, check_pairs
 from relcore.migrate.relevance import JudgedQuery, read_qrels
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
@@ -178,7 +178,7 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
         why = "Migrate needs rows that both models have embedded."
     else:
         if guesses and not setup.task.judgements:
-            missing = FEWEST - len(pair.ids.marks)
+            missing = FEWEST_PAIRS - len(pair.ids.marks)
         else:
             missing = 0
         if found.is_clear and not found.shift and missing <= 0:

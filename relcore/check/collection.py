@@ -18,7 +18,7 @@ from relcore.base.rows import Rows
 from relcore.catalog.task import Task
 from relcore.check.marks import MARKS, marks_of, name_of
 from relcore.passport.passport import (
-    FEWEST,
+    FEWEST_ANCHORS,
     Passport,
     PassportChange,
 )
@@ -359,7 +359,7 @@ def check(
     unlike = np.empty(0, np.float32)
     if isinstance(trusted, Passport):
         by_order = isinstance(ids_of(space), RowNumbers) and n == len(trusted.ids)
-        if by_order or len(shared_ids((trusted.space, space))) >= FEWEST:
+        if by_order or len(shared_ids((trusted.space, space))) >= FEWEST_ANCHORS:
             change = anchors_changed(trusted, space, random_state)
     if trusted is not None and (axes := _axes_of(trusted, width, needed=change is None)):
         unlike = axes.energy(X)

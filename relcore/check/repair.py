@@ -10,7 +10,7 @@ from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.check.collection import Checked
 from relcore.engine.nearest import nearest
 from relcore.linking.bootstrap import PAIRED
-from relcore.linking.clusters import FEWEST as LINKABLE
+from relcore.linking.clusters import FEWEST_CLUSTERED_ROWS as LINKABLE
 from relcore.linking.clusters import link_clusters, map_from_pairs
 from relcore.spaces.space import LatentSpace
 

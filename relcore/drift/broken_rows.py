@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.base.rows import lengths, mean_row, row_blocks, unit_rows
-from relcore.drift.measures import BLOCK_ROWS, FEWEST, ROWS, TIE, Measure, mean_measure
+from relcore.drift.measures import BLOCK_ROWS, FEWEST_OF_CLASS, ROWS, TIE, Measure, mean_measure
 from relcore.spaces.matching import Match, row_hashes
 from relcore.spaces.space import LatentSpace
 
@@ -47,8 +47,8 @@ def broken(
 ) -> tuple[tuple[Measure, ...], tuple[Broken, ...]]:
     """Find broken rows of four kinds: missing, zero, repeated and out of place ("moved"). Returns the share
     of each kind as a measure, and the rows. If `shared`, both versions have the same rows, so none is
-    missing. Shares are over all rows, then within each group of `FEWEST` rows or more; a last measure is the
-    share of constant dimensions. The noise of a share is the share of rows that were already broken in the
+    missing. Shares are over all rows, then within each group of `FEWEST_OF_CLASS` rows or more; a last measure
+    is the share of constant dimensions. The noise of a share is the share of rows that were already broken in the
     old version. `groups` maps names to row numbers of the old version.
     """
     at = new.index.get_indexer(old.index)
@@ -76,7 +76,7 @@ def broken(
         )
         for group, members in {"": np.arange(len(old)), **groups}.items()
         for quantity, (now, before, among) in shares.items()
-        if len(rows := members[among[members]]) >= FEWEST
+        if len(rows := members[among[members]]) >= FEWEST_OF_CLASS
     ]
     kinds = []
     for quantity, (now, before, _) in shares.items():

@@ -22,7 +22,7 @@ from relcore.catalog.task import Task
 from relcore.drift.broken_rows import Broken, broken
 from relcore.drift.measures import (
     EVERYTHING_NEW,
-    FEWEST,
+    FEWEST_OF_CLASS,
     JITTER,
     NEW_QUERIES,
     ROWS,
@@ -87,7 +87,7 @@ class Drift(Reported):
     broken : tuple of Broken
         The rows that are missing, zero, repeated or out of place.
     left_out : int
-        The number of classes with fewer than `FEWEST` queries, for which only ρ is measured.
+        The number of classes with fewer than `FEWEST_OF_CLASS` queries, for which only ρ is measured.
     n_rescaled : int
         If little but the lengths of rows changed, the number of rows whose length changed by another factor
         than that of the median row. All rows are then scaled to length 1 before anything is measured, except
@@ -345,7 +345,7 @@ def classes(pair: Match) -> dict[str, np.ndarray]:
     if len(names) < 2:
         return {}
     groups = {name: np.flatnonzero(labels == name) for name in names}
-    return {name: rows for name, rows in groups.items() if len(rows) >= FEWEST}
+    return {name: rows for name, rows in groups.items() if len(rows) >= FEWEST_OF_CLASS}
 
 
 def shares_in_words(drift: Drift) -> dict[str, float]:

@@ -303,7 +303,7 @@ EVERYTHING_NEW = "everything_new"
 NEW_QUERIES = "new_queries"
 ROWS = "rows"  # stands in place of a situation: broken rows and dimensions count in both situations
 _NOISE_ROWS = 20_000
-FEWEST = 5  # minimum number of queries of a class for a mean
+FEWEST_OF_CLASS = 5  # minimum number of queries of a class for a mean
 Shares = dict[tuple[str, str], np.ndarray]  # (situation, quantity) → one number per query
 
 
@@ -379,13 +379,13 @@ def measures_of(
     jitter: float,
     groups: Mapping[str, np.ndarray],
 ) -> tuple[Measure, ...]:
-    """All measures of change: over all rows, then within each group, where a group with fewer than `FEWEST`
-    queries gets only ρ. `measured` and `noise` have the values of each query."""
+    """All measures of change: over all rows, then within each group, where a group with fewer than
+    `FEWEST_OF_CLASS` queries gets only ρ. `measured` and `noise` have the values of each query."""
     measures = []
     for group, members in {"": np.arange(len(split.remaining)), **groups}.items():
         measures.append(_rho(split, jitter, group, members))
         chosen = np.isin(queries, members)
-        if group and np.count_nonzero(chosen) < FEWEST:
+        if group and np.count_nonzero(chosen) < FEWEST_OF_CLASS:
             continue
         for name, values in measured.items():
             measures.append(mean_measure(*name, group, values[chosen], noise[name][chosen]))

@@ -38,7 +38,7 @@ OMEGAS = (1, 4, 8, 16)
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _PARTS = 4  # number of parts of the anchors, of which one is held out
 _MANY = 1000  # with more anchors, one part is held out; with fewer, each part in turn
-FEWEST = 8  # minimum number of anchors, so that two can be held out
+FEWEST_ANCHORS = 8  # minimum number of anchors, so that two can be held out
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ def choose_numbers(
     """The settings with the best score on held-out anchors: δ and ω if the method is "pruned", otherwise λ.
 
     `source` (k, d_source) and `target` (k, d_target) are paired anchors. `means` are the means of all rows of
-    both spaces. With fewer than `FEWEST` anchors, the result is None.
+    both spaces. With fewer than `FEWEST_ANCHORS` anchors, the result is None.
     """
     k = len(source)
-    if k < FEWEST:
+    if k < FEWEST_ANCHORS:
         return None
     A = unit_rows(source, means[0])
     B = unit_rows(target, means[1])

@@ -15,8 +15,7 @@ from relcore.engine.device import NumpyDevice
 from relcore.engine.engine import Engine
 from relcore.invert.inversion import MOST_OMEGA, InversionSpec, PairedRows
 from relcore.panes.channel import SCORE, SLIDE, maps_answer, sampled_places
-from relcore.represent.inverse import invert as pseudo_inverse
-from relcore.represent.inverse import pruning_orders
+from relcore.represent.inverse import pruning_orders, pseudo_inverse
 
 # Inversions that follow a slider: the map of the recovered rows for any δ, ω and λ, without computing the
 # rows.

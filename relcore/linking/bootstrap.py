@@ -24,7 +24,7 @@ from relcore.base.rows import mean_row, unit_rows
 from relcore.files.links import ENDS, KINDS, NOT_KEPT, Pairs
 from relcore.linking.clusters import (
     ENOUGH,
-    FEWEST,
+    FEWEST_CLUSTERED_ROWS,
     PAIRED,
     SAME,
     ClusterFit,
@@ -381,7 +381,7 @@ class _Bootstrap:
         method, the negative verdict is put into `refused`.
         """
         rows, others = stage
-        if len(self.seeds[0]) or min(map(len, stage)) < FEWEST:
+        if len(self.seeds[0]) or min(map(len, stage)) < FEWEST_CLUSTERED_ROWS:
             return None
         for linked in link_clusters(self.X[rows], self.Y[others], self.random_state):
             history.append(Round(len(rows), 0, linked.agreement, float("nan")))

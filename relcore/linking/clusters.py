@@ -156,7 +156,7 @@ def damped_rounds(
         yield mapping
 
 
-FEWEST = 1000  # minimum number of rows of each space, so that each half has 500
+FEWEST_CLUSTERED_ROWS = 1000  # minimum number of rows of each space, so that each half has 500
 ENOUGH = 4000  # number of rows with which most pairs of similar models can be linked, see docs/link.md
 STARTS = 4
 FIRST_ROUNDS = 20

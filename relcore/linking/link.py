@@ -27,7 +27,7 @@ from relcore.linking.bootstrap import (
     links_table,
     share_found,
 )
-from relcore.linking.clusters import CLUSTERED_ROWS, ENOUGH, FEWEST, LINK_ROUNDS
+from relcore.linking.clusters import CLUSTERED_ROWS, ENOUGH, FEWEST_CLUSTERED_ROWS, LINK_ROUNDS
 from relcore.linking.optimisation import LEARNING_RATE, STEPS
 from relcore.linking.self_learning import MOST_ROUNDS, MOST_ROUNDS_UNSEEDED
 from relcore.represent.projection import RelativeProjection
@@ -419,7 +419,7 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         if self.n_seeds or self.pairs:
             return 2 + first**2 * _ROUND * 11 + whole
         clusters = 0
-        if min(n, m) >= FEWEST:
+        if min(n, m) >= FEWEST_CLUSTERED_ROWS:
             clusters = 4 + min(n, m, 2 * CLUSTERED_ROWS) * _STARTS
         return 2 + clusters + first**2 * _ROUND * 26 + whole
 

@@ -35,8 +35,8 @@ from relcore.migrate.cross_fitting import (
     curve_of,
     jackknife_deviations,
 )
-from relcore.migrate.pairing import FEWEST as FEWEST_PAIRS
 from relcore.migrate.pairing import (
+    FEWEST_PAIRS,
     MOST_FITTED,
     check_pairs,
     length_cautions,
@@ -421,7 +421,7 @@ def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSp
 
 # Queries that get worse: the classes or clusters of queries that an option serves worse than the old model.
 
-FEWEST = 5  # minimum number of queries in a class or cluster
+FEWEST_OF_GROUP = 5  # minimum number of queries in a class or cluster
 
 
 def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
@@ -434,7 +434,7 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
     """
     groups = np.asarray(groups, dtype=object)
     names, sizes = np.unique(groups[groups != ""], return_counts=True)
-    kept = names[sizes >= FEWEST]
+    kept = names[sizes >= FEWEST_OF_GROUP]
     columns = ["group", "queries", "change", "low", "high", "p"]
     if len(kept) < 2:
         return pd.DataFrame(columns=columns)

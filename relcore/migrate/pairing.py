@@ -21,7 +21,7 @@ from relcore.spaces.split import TEST_FRACTION, row_keys, smallest_keys
 # A test that pairs belong together. New rows that are held out of a fit must find their partners better than
 # by chance, and better than if the rows of one file are shifted.
 
-FEWEST = 25
+FEWEST_PAIRS = 25
 SHIFTS = range(-5, 6)
 _MOST_ROWS = 240
 _CLEAR = 3.1  # minimum standard errors above chance; unrelated pairs exceed them once in 1,000 times
@@ -91,15 +91,15 @@ def check_pairs(
     """
     m = len(new)
     reach = max(SHIFTS)
-    if m < FEWEST:
+    if m < FEWEST_PAIRS:
         where = ""
         if names:
             where = f" in {' and '.join(map(repr, names))}"
         raise SpaceError(
-            f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}{where}; embed"
-            " some more"
+            f"pairs: expected {FEWEST_PAIRS} rows or more that both models have embedded, got {m}{where};"
+            " embed some more"
         )
-    if m >= FEWEST + 2 * reach:
+    if m >= FEWEST_PAIRS + 2 * reach:
         shifts = SHIFTS
     else:
         shifts = (0,)
@@ -189,9 +189,9 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     few pairs.
     """
     n = len(paired)
-    least = 0 if judged else FEWEST
-    if 0 < n_pairs < FEWEST or max(n_pairs, FEWEST) > n - least:
-        wanted = f"{FEWEST} or more to fit on" + (f" and {least} held out" if least else "")
+    least = 0 if judged else FEWEST_PAIRS
+    if 0 < n_pairs < FEWEST_PAIRS or max(n_pairs, FEWEST_PAIRS) > n - least:
+        wanted = f"{FEWEST_PAIRS} or more to fit on" + (f" and {least} held out" if least else "")
         raise SpaceError(
             f"pairs: expected {wanted}, got {n_pairs or 'all'} of {n:,} rows that both models have embedded;"
             " choose another number, or embed more"

@@ -14,7 +14,7 @@ from relcore.base.rows import row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.migrate.adapters import Adapter
 from relcore.migrate.apply import standardised
-from relcore.migrate.pairing import FEWEST, PairSplit
+from relcore.migrate.pairing import FEWEST_PAIRS, PairSplit
 from relcore.migrate.relevance import (
     JudgedQuery,
     K,
@@ -301,9 +301,9 @@ def held_out_trial(
     fewer than 25 queries or 2 labels remain, the k nearest rows by the new model are relevant. Raises a
     SpaceError for too few held-out rows.
     """
-    if len(parts.held_out) < FEWEST:
+    if len(parts.held_out) < FEWEST_PAIRS:
         got = f"{len(parts.held_out)} that repeat no fitted row; embed more rows"
-        raise SpaceError(f"pairs: expected {FEWEST} or more held out, got {got}")
+        raise SpaceError(f"pairs: expected {FEWEST_PAIRS} or more held out, got {got}")
     held = np.sort(sample_rows(paired.ids, parts.held_out, random_state, MOST_TRIAL_ROWS))
     old = unit_rows(paired.source.vectors[held])
     new = unit_rows(paired.target.vectors[held])
@@ -315,7 +315,7 @@ def held_out_trial(
     if relevance == "labels" and labels is not None:
         relevant = same_label(labels[held], queries)
         kept = np.flatnonzero(np.diff(relevant.indptr))
-        if len(kept) >= FEWEST and len(set(labels[held][queries[kept]])) > 1:
+        if len(kept) >= FEWEST_PAIRS and len(set(labels[held][queries[kept]])) > 1:
             queries = queries[kept]
             return RetrievalTask(old[queries], new[queries], old, new, relevant[kept], queries, held)
     relevant = neighbours_as_truth(search(new[queries], new, min(k, len(held) - 1), queries), len(held))

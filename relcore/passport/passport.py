@@ -45,7 +45,7 @@ LAYOUT = 2
 FINGERPRINT = 48
 DOMAINS = 3
 # numbers of anchors: minimum, enough for every verdict, maximum
-FEWEST = 8
+FEWEST_ANCHORS = 8
 ENOUGH = 32
 MOST = 4096
 
@@ -96,9 +96,9 @@ class Passport:
 
     def __post_init__(self) -> None:
         n = len(self.vectors)
-        if not FEWEST <= n <= MOST:
+        if not FEWEST_ANCHORS <= n <= MOST:
             raise SpaceError(
-                f"a passport: expected {FEWEST} to {MOST:,} anchors, got {n:,}; choose another number"
+                f"a passport: expected {FEWEST_ANCHORS} to {MOST:,} anchors, got {n:,}; choose another number"
             )
         if any("\n" in text or "\r" in text for text in self.ids):
             raise SpaceError("a passport: expected anchors without line breaks, got one with some; mend it")
@@ -451,8 +451,8 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
     Raises
     ------
     SpaceError
-        A space with fewer than `FEWEST` of the anchors; an array whose number of rows is not the number of
-        anchors.
+        A space with fewer than `FEWEST_ANCHORS` of the anchors; an array whose number of rows is not the
+        number of anchors.
     """
     ids, X, Y = paired_anchors(passport, new)
     rng = np.random.default_rng((random_state, 8))
@@ -607,14 +607,14 @@ def paired_anchors(
     if by_order and len(new) == len(passport.ids):
         new = LatentSpace(new.vectors, passport.ids, name=new.name)
     shared = shared_ids((passport.space, new))
-    if len(shared) < FEWEST:
+    if len(shared) < FEWEST_ANCHORS:
         if by_order:
             got = f"{len(new):,} rows without ids"
         else:
             got = f"{len(shared)} of their ids"
         raise SpaceError(
             f"{new.name!r}: expected all {len(passport.ids):,} anchors in the passport's order, or at least"
-            f" {FEWEST} of them by id, got {got}; embed the anchors again, or name their ids"
+            f" {FEWEST_ANCHORS} of them by id, got {got}; embed the anchors again, or name their ids"
         )
     X, Y = (np.asarray(space.vectors[space.rows(shared)]) for space in (passport.space, new))
     if not np.linalg.norm(Y, axis=1).all():

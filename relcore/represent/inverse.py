@@ -231,7 +231,7 @@ def pruned_decoders(
             kept.append(order[distances >= delta])
             members = np.sort(kept[-1])
             if (key := members.tobytes()) not in inverses:
-                inverses[key] = invert(anchors[members])
+                inverses[key] = pseudo_inverse(anchors[members])
             inverse, condition = inverses[key]
             total[members] += inverse
             conditions.append(condition)
@@ -268,7 +268,7 @@ def _orders(
     ]
 
 
-def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
+def pseudo_inverse(anchors: np.ndarray) -> tuple[np.ndarray, float]:
     """The pseudo-inverse pinv(Aᵀ) of unit anchors A (m, d), an array (m, d) float64, and the condition number
     of A. Both come from the eigenvalues of the smaller Gram matrix, which takes a tenth of the time of an
     SVD.

@@ -14,7 +14,7 @@ TRUSTED = 0.6  # share of the pairs on which the rotation is fitted
 ROUNDS = 10
 FOLDS = 10
 FALSE_SHARE = 0.05
-FEWEST = 10  # minimum number of pairs; fewer do not determine a rotation
+FEWEST_PAIRS = 10  # minimum number of pairs; fewer do not determine a rotation
 _JUDGED = (0.5, 0.9, 0.99, 0.999)  # quantiles of the mismatches; pairs below them are counted
 _COUNTED = 0.9  # quantile of the mismatches; the number of pairs below it is that of suspects
 _NEVER_RIGHT = 0.25  # quantile of the mismatches; right pairs are not expected below it
@@ -157,9 +157,10 @@ def audit_pairs(X: np.ndarray, Y: np.ndarray, false_share: float = FALSE_SHARE) 
 
     Raises a SpaceError for fewer than 10 pairs, and if X and Y have different numbers of rows.
     """
-    if len(X) != len(Y) or len(X) < FEWEST:
+    if len(X) != len(Y) or len(X) < FEWEST_PAIRS:
         raise SpaceError(
-            f"audit: expected {FEWEST} pairs or more, got {len(X):,} and {len(Y):,} rows; choose more anchors"
+            f"audit: expected {FEWEST_PAIRS} pairs or more, got {len(X):,} and {len(Y):,} rows; choose"
+            " more anchors"
         )
     if not 0 < false_share < 1:
         raise SpaceError(f"false_share: expected a share between 0 and 1, got {false_share!r}")
