@@ -45,11 +45,11 @@ def broken(
     groups: Mapping[str, np.ndarray],
     shared: bool,
 ) -> tuple[tuple[Measure, ...], tuple[Broken, ...]]:
-    """Find broken rows of four kinds: missing, zero, repeated and out of place ("moved"). Returns the share
-    of each kind as a measure, and the rows. If `shared`, both versions have the same rows, so none is
-    missing. Shares are over all rows, then within each group of `FEWEST_OF_CLASS` rows or more; a last measure
-    is the share of constant dimensions. The noise of a share is the share of rows that were already broken in the
-    old version. `groups` maps names to row numbers of the old version.
+    """Find broken rows of four kinds: missing, zero, repeated and out of place ("moved"). Returns the
+    share of each kind as a measure, and the rows. If `shared`, both versions have the same rows, so none
+    is missing. Shares are over all rows, then within each group of `FEWEST_OF_CLASS` rows or more; a last
+    measure is the share of constant dimensions. The noise of a share is the share of rows that were
+    already broken in the old version. `groups` maps names to row numbers of the old version.
     """
     at = new.index.get_indexer(old.index)
     here = at >= 0
