@@ -59,10 +59,8 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         InversionSpec as InversionSpec,
         invert as invert,
     )
-    from relcore.linking.bootstrap import (
-        BootstrapResult as BootstrapResult,
-        bootstrap_anchors as bootstrap_anchors,
-    )
+    from relcore.linking.links_found import BootstrapResult as BootstrapResult
+    from relcore.linking.bootstrap import bootstrap_anchors as bootstrap_anchors
     from relcore.linking.link import BootstrapSpec as BootstrapSpec, Linked as Linked, link as link
     from relcore.migrate.charts import MigrationChart as MigrationChart
     from relcore.migrate.migration import (
@@ -175,7 +173,7 @@ GROUPS = {
         "Linked": "linking.link",
         "bootstrap_anchors": "linking.bootstrap",
         "BootstrapSpec": "linking.link",
-        "BootstrapResult": "linking.bootstrap",
+        "BootstrapResult": "linking.links_found",
         "Universe": "universe.universe",
         "UniverseSpec": "universe.universe",
     },

@@ -23,8 +23,8 @@ from app.workspace import BOOTSTRAPPED, Workspace
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import put_pairing, renamed_spec
 from relcore.files.links import Pairs
-from relcore.linking.bootstrap import BootstrapResult
 from relcore.linking.link import Outcome
+from relcore.linking.links_found import BootstrapResult
 from relcore.spaces.matching import shared_ids
 
 # Number of links of each kind that are shown if the true pairs are known: surest, middle, least sure and

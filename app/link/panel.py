@@ -14,8 +14,8 @@ from app.tables import report_table
 from app.workspace import Workspace
 from relcore.base.numbers import counted
 from relcore.base.report import delimited_text
-from relcore.linking.bootstrap import links_table
 from relcore.linking.link import Outcome
+from relcore.linking.links_found import links_table
 from relcore.linking.pictures import BootstrapRounds, BootstrapScores
 
 

@@ -25,9 +25,9 @@ from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, numbered_spec
 from relcore.catalog.row_tables import is_numbered, is_pairing_unknown
 from relcore.files.links import Pairs, known_pairs, read_pairs
-from relcore.linking.bootstrap import PROMISED
 from relcore.linking.clusters import ENOUGH
 from relcore.linking.link import BootstrapSpec, rows_it_takes
+from relcore.linking.links_found import PROMISED
 from relcore.linking.optimisation import LEARNING_RATE
 from relcore.linking.pictures import FEWEST_SHARED, PAPER_ROWS
 from relcore.spaces.matching import shared_ids

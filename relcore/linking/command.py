@@ -14,9 +14,9 @@ from relcore.commands.by_shard import samples
 from relcore.commands.command import command, values_of
 from relcore.commands.options import SHARDS_HELP, Pair, Results, Sample
 from relcore.files.links import LINK_FILES, Pairs, known_pairs, write_links
-from relcore.linking.bootstrap import links_table
 from relcore.linking.clusters import ENOUGH
 from relcore.linking.link import BootstrapSpec
+from relcore.linking.links_found import links_table
 from relcore.linking.pictures import FEWEST_SHARED, PAPER_ROWS
 from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace

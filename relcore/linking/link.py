@@ -19,15 +19,9 @@ from relcore.base.rows import mean_row
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
 from relcore.files.links import Pairs
-from relcore.linking.bootstrap import (
-    PROMISED,
-    BootstrapResult,
-    Round,
-    bootstrap_anchors,
-    links_table,
-    share_found,
-)
+from relcore.linking.bootstrap import bootstrap_anchors, share_found
 from relcore.linking.clusters import CLUSTERED_ROWS, ENOUGH, FEWEST_CLUSTERED_ROWS, LINK_ROUNDS
+from relcore.linking.links_found import PROMISED, BootstrapResult, Round, links_table
 from relcore.linking.optimisation import LEARNING_RATE, STEPS
 from relcore.linking.self_learning import MOST_ROUNDS, MOST_ROUNDS_UNSEEDED
 from relcore.represent.projection import RelativeProjection

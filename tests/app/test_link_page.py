@@ -8,7 +8,7 @@ from app.workspace import Workspace, from_session_file
 from relcore.catalog.catalog import load
 from relcore.catalog.encodings import load_encoding
 from relcore.catalog.task import inputs_of
-from relcore.linking.bootstrap import BootstrapResult
+from relcore.linking.links_found import BootstrapResult
 from tests.app.conftest import Session, save_space
 from tests.session_files import to_session_file
 

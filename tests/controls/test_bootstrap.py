@@ -11,9 +11,10 @@ from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.words import load_words
 from relcore.linking import clusters
-from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors
+from relcore.linking.bootstrap import bootstrap_anchors
 from relcore.linking.held_out import fit_held_out
 from relcore.linking.link import BootstrapSpec, relative_scores
+from relcore.linking.links_found import BootstrapResult
 from relcore.represent.representations import ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair

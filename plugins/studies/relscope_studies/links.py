@@ -24,8 +24,9 @@ from relcore.encoders.encoder import Encoder
 from relcore.encoders.vision import SmallVision
 from relcore.figures.charts import Lines
 from relcore.figures.matrices import Matrices, MatrixPanel
-from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors
+from relcore.linking.bootstrap import bootstrap_anchors
 from relcore.linking.link import BootstrapSpec, most_frequent
+from relcore.linking.links_found import BootstrapResult
 from relcore.linking.optimisation import optimise_anchors
 from relcore.migrate.cross_fitting import Bootstrap, QueryScores
 from relcore.migrate.migration import DATASET, NEW, OLD, Migration, MigrationData

@@ -18,8 +18,9 @@ from relcore.drift.check import DriftCheck
 from relcore.encoders.words import load_words
 from relcore.files.links import read_links, write_links
 from relcore.invert.inversion import InversionSpec, invert_pair
-from relcore.linking.bootstrap import bootstrap_anchors, links_table, share_found
+from relcore.linking.bootstrap import bootstrap_anchors, share_found
 from relcore.linking.link import BootstrapSpec, held_out_split, relative_scores
+from relcore.linking.links_found import links_table
 from relcore.linking.pictures import BootstrapScores
 from relcore.migrate.pairing import parts_of
 from relcore.represent.representations import ProjectionSpec
