@@ -320,7 +320,7 @@ def test_what_is_kept_of_a_mapped_file_is_that_of_the_version(tmp_path, monkeypa
         ("metrics", "Bad = dict", r"expected a subclass of Metric as toy_toy:Bad"),
         (
             "metrics",
-            "from relcore.scores.comparison import Metric\nclass Bad(Metric): pass",
+            "from relcore.scores.metrics import Metric\nclass Bad(Metric): pass",
             r"expected toy_toy:Bad to have score",
         ),
         ("methods", "Bad = 3", r"expected a function as toy_toy:Bad, got int"),

@@ -123,7 +123,7 @@ def test_the_sessions_anchors_are_a_passport_and_can_be_downloaded(tmp_path, vec
     panel = shown_with(tmp_path, vectors, vectors @ turn, IDS[:32])
     assert "Rotated: the same shape in other coordinates" in panel.html
     shown = re.sub(r"</?a[^>]*>", "", panel.html)
-    row = re.search(r"cosines between anchors \(correlation\)</td><td[^>]*>(.*?)</td>", shown)
+    row = re.search(r"cosines between anchors \(correlation[^)]*\)</td><td[^>]*>(.*?)</td>", shown)
     assert row[1] == "1.000"
     assert "passport.download" in [one.key for one in panel.at.get("download_button")]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from app import jobs
+from app.link import links
 from app.workspace import Workspace, from_session_file
 from relcore.catalog.catalog import load
 from relcore.catalog.encodings import load_encoding
@@ -143,9 +144,9 @@ def test_links_that_nobody_knows_are_confirmed_before_they_are_scored(make_rotat
     assert not session.errors
 
 
-@pytest.mark.parametrize(("links", "anchors", "scored"), [(40, 40, 15), (2, 12, 5)])
-def test_known_pairs_are_scored_and_no_anchors_where_links_suffice(links, anchors, scored):
-    pairs = tuple((f"s{row}", f"t{row}") for row in range(15 + links))
+@pytest.mark.parametrize(("n_links", "anchors", "scored"), [(40, 40, 15), (2, 12, 5)])
+def test_known_pairs_are_scored_and_no_anchors_where_links_suffice(n_links, anchors, scored):
+    pairs = tuple((f"s{row}", f"t{row}") for row in range(15 + n_links))
     result = BootstrapResult(pairs, 15, pairs, (), 0.0, (), "linked", "")
     known = [own for own, _ in pairs[:15]]
     found = links.anchors_beside(result, known)

@@ -29,7 +29,8 @@ MYPY = re.compile(r"(?m)^(.+?):(\d+): error: (.*)$")
 # Of a base class in another folder the report of completeness has no types; it names other faults so.
 FAULTS = re.compile("missing|Type argument")
 ABSENT = re.compile("dask_jobqueue|dask_kubernetes")  # libraries of examples that are not installed
-FOREIGN = {"relcore.panes.widget.PanesWidget.keys"}  # of ipywidgets
+# Of ipywidgets; and the base Task[MigrationResult], which pyright cannot resolve in this package's own imports.
+FOREIGN = {"relcore.panes.widget.PanesWidget.keys", "relcore.migrate.migration.Migration"}
 
 
 def examples(text: str) -> Iterable[tuple[int, str]]:

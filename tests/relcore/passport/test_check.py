@@ -181,8 +181,8 @@ def test_equal_states_give_equal_slopes_whatever_sign_solver_gives_to_axes(monke
 
 
 def test_rows_of_large_collection_are_all_ranked_from_sample(monkeypatch, mixed):
-    for module in ("passport", "check"):
-        monkeypatch.setattr(f"relcore.passport.{module}.FITTED", 1800)
+    for module in ("passport.two_parts", "check.collection"):
+        monkeypatch.setattr(f"relcore.{module}.FITTED", 1800)
     found = check(mixed)
     assert (found.fitted, len(found.log_ratio)) == (1800, N)
     assert any("sample of 1,800 rows" in note for note in found.report().notes)
