@@ -26,11 +26,7 @@ from app.components.page import around_the_page  # noqa: E402
 from app.glossary import card  # noqa: E402
 from app.glossary.terms import term  # noqa: E402
 from app.spaces import pairing  # noqa: E402
-from relcore.base.errors import (  # noqa: E402
-    NoCommonId,
-    RelscopeError,
-    extra,
-)
+from relcore.base.errors import NoCommonId, RelscopeError, extra  # noqa: E402
 from relcore.engine.threads import one_thread_products  # noqa: E402
 from relcore.runs.store import in_use  # noqa: E402
 

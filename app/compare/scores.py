@@ -5,13 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, messages
-from app.compare.headline import (
-    against_first,
-    all_scores,
-    model_names,
-    representations,
-    scores_figure,
-)
+from app.compare.headline import against_first, all_scores, model_names, representations, scores_figure
 from app.jobs import exact_scores, follow
 from app.places import CONNECT, go
 from app.plain_text import plain

@@ -16,16 +16,7 @@ from app.compare.choosers import color_name
 from app.compare.inspector import inspector
 from app.components.linked_scatter import linked_scatter
 from app.glossary.card import caption
-from app.items import (
-    Items,
-    draw_rows,
-    found_html,
-    hover_columns,
-    items_of,
-    rows_html,
-    sheet_of,
-    with_items,
-)
+from app.items import Items, draw_rows, found_html, hover_columns, items_of, rows_html, sheet_of, with_items
 from app.page_settings import remembered
 from app.panes import places_of_selected, select
 from app.plain_text import plain

@@ -19,10 +19,7 @@ from relcore.base.numbers import counted, short
 from relcore.catalog import row_tables
 from relcore.catalog.catalog import SpaceSpec
 from relcore.files import item_rows, reading
-from relcore.files.columns import (
-    NO_CHOICES,
-    shown_name,
-)
+from relcore.files.columns import NO_CHOICES, shown_name
 from relcore.runs.entries import digest_of
 from relcore.scores.cka import linear_cka
 from relcore.scores.score import Score

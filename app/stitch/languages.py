@@ -29,14 +29,7 @@ from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.runs.entries import digest_of
 from relcore.spaces.matching import Match
-from relcore.stitch.try_it import (
-    CrossLingual,
-    Pairs,
-    RetrievalResult,
-    RetrievalSpec,
-    pair_up,
-    retrieve,
-)
+from relcore.stitch.try_it import CrossLingual, Pairs, RetrievalResult, RetrievalSpec, pair_up, retrieve
 
 _AT_ONCE = 2.5  # processor seconds, imports included; a longer encoding waits for a click
 _MOST_READ = 1000  # number of rows read of a table; a language model encodes them within a minute

@@ -36,14 +36,7 @@ from relcore.spaces.space import LatentSpace
 from relcore.stitch.classifiers import Stitching
 from relcore.stitch.shared_rows import SharedRows, share_rows
 from relcore.stitch.stitching import StitchSpec
-from relcore.stitch.try_it import (
-    Answers,
-    ItemEncoder,
-    TryIt,
-    answers_of,
-    matrices_of,
-    rows_of,
-)
+from relcore.stitch.try_it import Answers, ItemEncoder, TryIt, answers_of, matrices_of, rows_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image

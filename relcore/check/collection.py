@@ -17,11 +17,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows
 from relcore.catalog.task import Task
 from relcore.check.marks import MARKS, marks_of, name_of
-from relcore.passport.passport import (
-    FEWEST_ANCHORS,
-    Passport,
-    PassportChange,
-)
+from relcore.passport.passport import FEWEST_ANCHORS, Passport, PassportChange
 from relcore.passport.passport import check as anchors_changed
 from relcore.passport.recipes import MIXED, UNCHANGED
 from relcore.passport.two_parts import FITTED, LEAST, SUSPECTED, ShortAxes, parts_of

@@ -8,10 +8,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import Rows, row_blocks
-from relcore.passport.passport import (
-    Passport,
-    held_by,
-)
+from relcore.passport.passport import Passport, held_by
 from relcore.spaces.matching import row_hashes
 
 _UNIT = 1e-6

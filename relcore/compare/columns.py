@@ -15,12 +15,7 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import TableColumns
 from relcore.compare.agreement import AGREEMENT_ROWS, neighbour_agreement
-from relcore.figures.colorings import (
-    EDGES,
-    ColorScale,
-    column_title,
-    number_text,
-)
+from relcore.figures.colorings import EDGES, ColorScale, column_title, number_text
 from relcore.maps.pane_maps import COLUMN, NUMBERS, View, ViewSpec
 from relcore.spaces.matching import Match, distinct_names, short_names
 from relcore.spaces.space import LatentSpace

@@ -16,15 +16,7 @@ from relcore.commands.anchors import anchors_of
 from relcore.commands.by_shard import is_by_shard, report_over_shards
 from relcore.commands.command import command, values_of
 from relcore.commands.inputs import pair_settings, spaces_of
-from relcore.commands.options import (
-    SHARDS_HELP,
-    ByLinks,
-    ByRow,
-    DrawnAnchors,
-    Pair,
-    Results,
-    Shards,
-)
+from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, DrawnAnchors, Pair, Results, Shards
 from relcore.commands.progress import Bar
 from relcore.compare.reports import ExactScores, comparison_report
 from relcore.engine.device import preload_torch

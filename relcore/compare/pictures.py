@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,17 +24,11 @@ from relcore.catalog.comparison_recipe import ComparisonRecipe, load_pair
 from relcore.catalog.task import Recipe, SpacesRecipe, recipe_of
 from relcore.compare.all_pairs import SETTINGS, AllPairs, pair_matrices, used_settings
 from relcore.compare.live_channel import page_units
+from relcore.compare.scene import MapLook, comparison_scene
 from relcore.figures.colorings import StarLook
-from relcore.figures.export import (
-    Exportable,
-    chart_exportable,
-    read_recipe,
-    scores_exportable,
-)
+from relcore.figures.export import Exportable, chart_exportable, read_recipe, scores_exportable
 from relcore.figures.scene import Scene
-from relcore.maps.pane_maps import (
-    default_view,
-)
+from relcore.maps.pane_maps import default_view
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.panes.page import PageUnits, scene_exportable
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
@@ -42,10 +36,6 @@ from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_for
 from relcore.scores.score import PairScores, Score
 from relcore.scores.score_report import score_table
 from relcore.spaces.matching import Match, short_names
-
-if TYPE_CHECKING:
-    pass
-from relcore.compare.scene import MapLook, comparison_scene
 
 
 def exportable(recipe: Mapping[str, Any]) -> Exportable:

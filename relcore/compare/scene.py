@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,10 +42,6 @@ from relcore.represent.similarity import mean_of
 from relcore.spaces.matching import Match, distinct_names
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import derangement
-
-if TYPE_CHECKING:
-    pass
-
 
 RIGHT = "right"
 LOWER = "lower"

@@ -10,11 +10,7 @@ from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe
 from relcore.drift.check import Drift, DriftCheck, shares_in_words
-from relcore.drift.measures import (
-    EVERYTHING_NEW,
-    NEW_QUERIES,
-    Measure,
-)
+from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
 from relcore.drift.thresholds import Thresholds
 from relcore.drift.verdict import SITUATIONS
 from relcore.figures.charts import Line, Lines

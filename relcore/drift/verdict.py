@@ -10,12 +10,7 @@ import pandas as pd
 from relcore.base.families import Named
 from relcore.base.junit import GateCase
 from relcore.base.numbers import beside, general, short
-from relcore.drift.measures import (
-    EVERYTHING_NEW,
-    NEW_QUERIES,
-    ROWS,
-    Measure,
-)
+from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS, Measure
 
 SITUATIONS = {
     EVERYTHING_NEW: Named("Everything is new", help="rows and queries are embedded by the new version"),

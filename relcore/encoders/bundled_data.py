@@ -15,11 +15,7 @@ import numpy as np
 
 from relcore.base.earlier import refuse_look
 from relcore.base.errors import SpaceError
-from relcore.encoders.dataset import (
-    Dataset,
-    DatasetSpec,
-    evenly,
-)
+from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
 from relcore.files.table_formats import table_of
 from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store

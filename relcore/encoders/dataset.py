@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,10 +19,6 @@ from relcore.base import access, records
 from relcore.base.earlier import refuse_source
 from relcore.base.errors import SpaceError, quote
 from relcore.base.settings import setting
-
-if TYPE_CHECKING:
-    pass
-
 
 # Datasets: the pictures or texts to encode, called items, and the specs that name datasets.
 

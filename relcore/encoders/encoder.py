@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,12 +17,9 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ENCODERS
 from relcore.base.records import need_plain
 from relcore.base.settings import Facts, check, settings_of
+from relcore.encoders.dataset import Dataset, Kind
 from relcore.runs.work import Progress
 from relcore.spaces.space import LatentSpace
-
-if TYPE_CHECKING:
-    pass
-from relcore.encoders.dataset import Dataset, Kind
 
 EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {output: (m, d) float32}
 

@@ -13,10 +13,7 @@ import numpy as np
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.encoders.dataset import (
-    Dataset,
-    DatasetSpec,
-)
+from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.pictures import decode_image, image_file
 from relcore.files.columns import names_ids
 from relcore.files.formats import checked_ids, checked_labels

@@ -5,14 +5,10 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from relcore.base.access import is_shared, may_read
 from relcore.base.errors import SpaceError, quote
 from relcore.encoders.dataset import Dataset, hub_answers, hub_folder
-
-if TYPE_CHECKING:
-    pass
 
 
 def require_texts(dataset: Dataset) -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
-from relcore.runs.work import Progress
-
-if TYPE_CHECKING:
-    pass
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.encoders.pictures import pixel_array
+from relcore.runs.work import Progress
 
 # `PixelComponents` computes vectors of pictures from colours or edges, without labels or a pretrained model.
 

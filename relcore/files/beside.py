@@ -9,11 +9,7 @@ from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.base.records import read_file
 from relcore.base.text import lines_of, read_lines
-from relcore.files.formats import (
-    readable,
-    suffix_of,
-    usable_bytes,
-)
+from relcore.files.formats import readable, suffix_of, usable_bytes
 
 # Files beside the vectors: lists of ids and labels, and the vocabulary of a model
 

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.files.formats import (
-    Blocks,
-    Description,
-    Format,
-    Request,
-    in_blocks,
-)
+from relcore.files.formats import Blocks, Description, Format, Request, in_blocks
 
 
 class Faiss(Format):

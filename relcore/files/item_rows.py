@@ -14,12 +14,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, quote
 from relcore.files import confined, table_formats, tables, text_tables
 from relcore.files.columns import NO_CHOICES, Choices, Columns
-from relcore.files.formats import (
-    ARROW,
-    checked_ids,
-    checked_labels,
-    readable,
-)
+from relcore.files.formats import ARROW, checked_ids, checked_labels, readable
 from relcore.spaces.ids import checked_counts, need_distinct_ids
 
 # Tables of texts, pictures, numbers and metadata, whose columns are read by row number.

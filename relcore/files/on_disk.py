@@ -13,9 +13,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.mapped_rows import FileStamp, MappedRows, Origin
-from relcore.files.formats import (
-    Regions,
-)
+from relcore.files.formats import Regions
 from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
 

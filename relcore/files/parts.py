@@ -11,9 +11,7 @@ from pathlib import Path
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.records import read_file
-from relcore.files.formats import (
-    suffix_of,
-)
+from relcore.files.formats import suffix_of
 
 STATE = "state.json"
 MOST_SPACES = 500

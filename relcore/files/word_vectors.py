@@ -16,14 +16,7 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.text import visible
-from relcore.files.formats import (
-    ARROW,
-    Blocks,
-    Description,
-    Format,
-    Request,
-    readable,
-)
+from relcore.files.formats import ARROW, Blocks, Description, Format, Request, readable
 
 # Read word vectors of word2vec, fastText and GloVe from .bin, .vec and .txt files, plain or gzipped.
 

@@ -12,9 +12,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.files import confined
-from relcore.files.formats import (
-    readable,
-)
+from relcore.files.formats import readable
 
 # Unpack the pictures of a .zip file into a folder. The confined process reads the archive and writes
 # nothing.

@@ -11,11 +11,7 @@ from relcore.base.numbers import band, beside, percent_beside
 from relcore.base.rows import unit_rows
 from relcore.engine.both_ways import best_without
 from relcore.engine.engine import Engine
-from relcore.linking.clusters import (
-    Matching,
-    match_csls,
-    rotation_between,
-)
+from relcore.linking.clusters import Matching, match_csls, rotation_between
 from relcore.linking.self_learning import first_rotation, self_learn
 from relcore.spaces.split import Split, row_keys
 

@@ -12,9 +12,7 @@ from relcore.base.environment import torch_name
 from relcore.base.errors import extra
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.engine.device import full_precision
-from relcore.linking.clusters import (
-    ASSIGNED_BYTES,
-)
+from relcore.linking.clusters import ASSIGNED_BYTES
 
 
 @dataclass(frozen=True, eq=False)

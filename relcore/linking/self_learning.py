@@ -9,12 +9,7 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.engine import Engine
-from relcore.linking.clusters import (
-    Matching,
-    Stage,
-    match_csls,
-    rotation_between,
-)
+from relcore.linking.clusters import Matching, Stage, match_csls, rotation_between
 
 # Self-learning (Artetxe et al. 2017): fit a rotation on a few pairs, match more pairs by it, and repeat.
 

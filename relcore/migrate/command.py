@@ -14,13 +14,7 @@ from relcore.base.settings import setting
 from relcore.catalog.naming import SPACE_HELP
 from relcore.commands.by_shard import samples
 from relcore.commands.command import command, values_of
-from relcore.commands.options import (
-    SHARDS_HELP,
-    ByLinks,
-    ByRow,
-    Results,
-    Sample,
-)
+from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, Results, Sample
 from relcore.migrate.blind_test import AFTER, BlindAnswers, with_answers
 from relcore.migrate.cheaper_index import CheaperIndex
 from relcore.migrate.migration import Migration

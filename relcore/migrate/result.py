@@ -26,10 +26,7 @@ from relcore.migrate.cross_fitting import (
     QueryScores,
 )
 from relcore.migrate.price import UNKNOWN, Cost, Price, Rate, in_order_of_cost
-from relcore.migrate.trial import (
-    N_CANDIDATES,
-    OPTIONS,
-)
+from relcore.migrate.trial import N_CANDIDATES, OPTIONS
 from relcore.migrate.verdict import MOVES, NEIGHBOURS, WORTH_A_CHANGE, OptionScore, Verdict, verdict_of
 from relcore.scores.score import Interval
 from relcore.spaces.space import LatentSpace

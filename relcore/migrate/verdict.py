@@ -8,15 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.base.numbers import and_list, counted, percent, short, signed
-from relcore.migrate.cross_fitting import (
-    Bootstrap,
-    QueryScores,
-)
+from relcore.migrate.cross_fitting import Bootstrap, QueryScores
 from relcore.migrate.price import Price
-from relcore.migrate.trial import (
-    N_CANDIDATES,
-    OPTIONS,
-)
+from relcore.migrate.trial import N_CANDIDATES, OPTIONS
 from relcore.scores.score import Interval
 
 

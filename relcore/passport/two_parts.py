@@ -5,17 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from relcore.base.rows import Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.spaces.matching import row_hashes
-
-if TYPE_CHECKING:
-    pass
-
 
 SUSPECTED = 0.3
 LEAST = 20  # minimum number of rows of a part, for reliable variances

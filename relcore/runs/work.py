@@ -14,10 +14,7 @@ import numpy as np
 
 from relcore.base.environment import use_device
 from relcore.base.errors import extra
-from relcore.runs.entries import (
-    ENVIRONMENT,
-    StoreError,
-)
+from relcore.runs.entries import ENVIRONMENT, StoreError
 from relcore.runs.store import Store, in_use
 
 # Jobs: what runs in the worker, its progress, and the time left.

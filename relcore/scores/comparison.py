@@ -15,16 +15,10 @@ from relcore.base.plugins import named_in_errors
 from relcore.engine.nearest import need_k
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.represent.strategies import shared_anchors
-from relcore.scores.neighbours import (
-    CONVENTIONS,
-    queries_decide,
-)
+from relcore.scores.neighbours import CONVENTIONS, queries_decide
 from relcore.scores.passes import EXTRA_NEIGHBOURS, AlignedPair, Done, RowPair
 from relcore.scores.roles import NO_ROWS, RowRoles, ScoreRequest
-from relcore.scores.score import (
-    Interval,
-    Score,
-)
+from relcore.scores.score import Interval, Score
 from relcore.spaces.matching import Match
 from relcore.spaces.split import Split
 

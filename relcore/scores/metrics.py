@@ -14,20 +14,9 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import centred, mean_row, unit_rows
 from relcore.engine.nearest import nearest_within, without_itself
 from relcore.scores.cka import OwnMoments, cka_influence, cka_of_arrays, cka_value
-from relcore.scores.neighbours import (
-    Neighbours,
-    number_of_draws,
-    overlap_difference,
-)
+from relcore.scores.neighbours import Neighbours, number_of_draws, overlap_difference
 from relcore.scores.passes import AlignedPair, LabelledNeighbours
-from relcore.scores.score import (
-    ChanceLevel,
-    Interval,
-    Score,
-    difference,
-    mean_difference,
-    sampling_interval,
-)
+from relcore.scores.score import ChanceLevel, Interval, Score, difference, mean_difference, sampling_interval
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, derangement
 

@@ -8,13 +8,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.scores.neighbours import Neighbours, find_neighbours, jaccard_rows
-from relcore.scores.sampled import (
-    FEATURE_ROWS,
-    by_permutation,
-    metric_of,
-    paired_rows,
-    public_measure,
-)
+from relcore.scores.sampled import FEATURE_ROWS, by_permutation, metric_of, paired_rows, public_measure
 from relcore.scores.score import Score
 from relcore.spaces.space import MatrixLike
 

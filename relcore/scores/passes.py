@@ -17,14 +17,9 @@ from relcore.base.rows import Rows as RowSource
 from relcore.base.rows import row_blocks
 from relcore.engine.device import Device, NumpyDevice, on_device
 from relcore.engine.engine import Engine
-from relcore.engine.nearest import (
-    need_k,
-    without_itself,
-)
+from relcore.engine.nearest import need_k, without_itself
 from relcore.engine.threads import in_threads
-from relcore.scores.cka import (
-    decided_note,
-)
+from relcore.scores.cka import decided_note
 from relcore.scores.neighbours import CONVENTIONS, Neighbours, widths_differ
 from relcore.scores.plan import Plan, Take
 from relcore.scores.roles import NO_ROWS, RowRoles, ScoreRequest, to_full_index, to_kept_index

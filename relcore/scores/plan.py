@@ -10,18 +10,11 @@ import numpy as np
 from relcore.base.names import SIMILARITIES
 from relcore.base.rows import mean_row
 from relcore.engine.device import NumpyDevice
-from relcore.engine.nearest import (
-    common_direction,
-    many_coincide,
-    order_seed,
-)
+from relcore.engine.nearest import common_direction, many_coincide, order_seed
 from relcore.represent.similarity import clustered_rows
 from relcore.represent.translation import Procrustes
 from relcore.scores.blocks import BlockRows, CoordinatesByName, Representation, frames_of
-from relcore.scores.cka import (
-    power_near,
-    sampled_rows,
-)
+from relcore.scores.cka import power_near, sampled_rows
 from relcore.scores.roles import RowRoles, ScoreRequest, Search, to_full_index
 
 # The coordinates of both spaces of a pair, from which the representations are computed.

@@ -17,9 +17,7 @@ from relcore.engine.engine import Engine
 from relcore.represent.diagnostics import coinciding_anchors
 from relcore.represent.similarity import mean_of
 from relcore.scores.cka import decisive_rows
-from relcore.scores.score import (
-    Score,
-)
+from relcore.scores.score import Score
 from relcore.spaces.ids import AuditedIds, scored_rows
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace

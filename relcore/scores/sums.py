@@ -12,18 +12,10 @@ import numpy as np
 from relcore.base.rows import Rows as RowSource
 from relcore.base.rows import row_blocks
 from relcore.engine.device import Array, Device, NumpyDevice
-from relcore.engine.nearest import (
-    on_grid,
-)
+from relcore.engine.nearest import on_grid
 from relcore.engine.top_rows import TopRows, TopTensors, top_rows
 from relcore.scores.blocks import BlockRows, Representation, to_device
-from relcore.scores.cka import (
-    CkaSums,
-    RowSums,
-    SpaceSums,
-    cosine_score,
-    decisive_of_longest,
-)
+from relcore.scores.cka import CkaSums, RowSums, SpaceSums, cosine_score, decisive_of_longest
 from relcore.scores.plan import Plan
 from relcore.scores.roles import Search
 from relcore.scores.score import Score

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,16 +27,10 @@ from relcore.scores.roles import NO_ROWS, RowRoles, ScoreRequest, to_full_index,
 from relcore.scores.score import Score
 from relcore.scores.score_report import LIVE_QUERIES, scores_report
 from relcore.scores.sums import SeveralSums, Sums
-from relcore.sharded.space import (
-    ShardedSpace,
-    shard_pairs,
-)
-from relcore.spaces.matching import distinct_names
-
-if TYPE_CHECKING:
-    pass
 from relcore.sharded.runner import Partial, PassResult, Runner, Shards, ShardWork, keep, live_rows, read
+from relcore.sharded.space import ShardedSpace, shard_pairs
 from relcore.sharded.survey import Survey, chosen_anchors, gather, need_distinct_ids, wanted_ids
+from relcore.spaces.matching import distinct_names
 
 _ROWS = 8192  # rows per block, which are wider as relative rows than in their space
 MOST_QUERIES = 2048  # the similarities of these queries and a block take 32 MB in each of two searches

@@ -22,11 +22,7 @@ from relcore.engine.device import device_of
 from relcore.runs.entries import Entry, digest_of
 from relcore.runs.store import Store, in_use
 from relcore.runs.work import Context, Progress, silent
-from relcore.sharded.space import (
-    Shard,
-    ShardBlock,
-    aligned_blocks,
-)
+from relcore.sharded.space import Shard, ShardBlock, aligned_blocks
 from relcore.sharded.threads import run_in_threads
 
 if TYPE_CHECKING:

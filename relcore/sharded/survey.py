@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,18 +18,10 @@ from relcore.runs.entries import Entry, digest_of
 from relcore.runs.store import Store
 from relcore.runs.work import Context, Progress, silent
 from relcore.scores.roles import to_full_index
-from relcore.sharded.space import (
-    ShardedSpace,
-    finite,
-    is_sharded,
-    need_same_ids,
-)
+from relcore.sharded.runner import Partial, PassResult, Runner, Shards, ShardWork, keep, live_rows, read
+from relcore.sharded.space import ShardedSpace, finite, is_sharded, need_same_ids
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import row_keys
-
-if TYPE_CHECKING:
-    pass
-from relcore.sharded.runner import Partial, PassResult, Runner, Shards, ShardWork, keep, live_rows, read
 
 # The first pass computes means, and finds rows without direction, anchors and queries.
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -26,16 +26,8 @@ from relcore.runs.entries import Entry
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.sharded.places import beside, filesystem, list_files, open_url, replacing
-from relcore.sharded.space import (
-    Shard,
-    ShardBlock,
-    ShardedSpace,
-    finite,
-)
-
-if TYPE_CHECKING:
-    pass
 from relcore.sharded.runner import Partial, Runner, Shards, ShardWork, keep, read
+from relcore.sharded.space import Shard, ShardBlock, ShardedSpace, finite
 from relcore.sharded.survey import Survey, chosen_anchors, gather, wanted_ids
 
 SAMPLE = 200_000

@@ -13,9 +13,7 @@ from relcore.base.numbers import counted, short
 from relcore.catalog.task import SpacesRecipe
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel
-from relcore.spaces.matching import (
-    short_names,
-)
+from relcore.spaces.matching import short_names
 from relcore.stitch.stitching import (
     StitchResult,
     StitchSpec,

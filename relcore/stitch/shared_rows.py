@@ -8,11 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.base.errors import SpaceError, quote
-from relcore.spaces.matching import (
-    agreed_labels,
-    shared_ids,
-    with_common_marks,
-)
+from relcore.spaces.matching import agreed_labels, shared_ids, with_common_marks
 from relcore.spaces.space import LatentSpace
 
 

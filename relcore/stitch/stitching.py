@@ -21,12 +21,7 @@ from relcore.catalog.task import Task
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.score import share_interval
-from relcore.spaces.matching import (
-    as_spaces,
-    distinct_names,
-    need_spaces,
-    short_names,
-)
+from relcore.spaces.matching import as_spaces, distinct_names, need_spaces, short_names
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.stitch.classifiers import NO_ANSWER, Stitching, StitchRun, StitchSettings
 from relcore.stitch.shared_rows import share_rows

@@ -12,23 +12,8 @@ from relcore.figures.charts import Lines
 from relcore.runs.store import Store
 from relcore.runs.work import Progress
 from relcore.stitch.stitching import StitchSpec
-from relcore.studies.data import (
-    BASELINES,
-    DATA,
-    MEASURES,
-    OWN,
-    labelled_spaces,
-    stitched_values,
-    test_ids_of,
-)
-from relcore.studies.estimates import (
-    average,
-    chart,
-    count_of,
-    lines_over,
-    mean,
-    mean_at,
-)
+from relcore.studies.data import BASELINES, DATA, MEASURES, OWN, labelled_spaces, stitched_values, test_ids_of
+from relcore.studies.estimates import average, chart, count_of, lines_over, mean, mean_at
 from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 
 _ENOUGH = 0.95  # minimum share of the accuracy without stitching; the anchors are then enough

@@ -18,11 +18,7 @@ from relcore.runs.store import Store
 from relcore.runs.work import Progress
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.anchor_count import enough_anchors
-from relcore.studies.data import (
-    DATA,
-    labelled_spaces,
-    test_ids_of,
-)
+from relcore.studies.data import DATA, labelled_spaces, test_ids_of
 from relcore.studies.estimates import (
     average,
     chart,

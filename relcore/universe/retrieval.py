@@ -13,9 +13,7 @@ from relcore.engine.nearest import nearest
 from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.space import LatentSpace
-from relcore.universe.generalised_procrustes import (
-    Grid,
-)
+from relcore.universe.generalised_procrustes import Grid
 
 FEWEST_ROWS = 20  # minimum number of shared rows, a fifth of which is held out
 NEAREST = 10

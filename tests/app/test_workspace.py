@@ -5,14 +5,7 @@ import pytest
 
 from app import session
 from app.session import reduce
-from app.workspace import (
-    BUNDLED,
-    History,
-    Workspace,
-    from_query,
-    from_session_file,
-    to_query,
-)
+from app.workspace import BUNDLED, History, Workspace, from_query, from_session_file, to_query
 from relcore import __version__
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec

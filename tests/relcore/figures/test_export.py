@@ -8,11 +8,7 @@ import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.figures.export import (
-    KINDS,
-    read_recipe,
-    scores_exportable,
-)
+from relcore.figures.export import KINDS, read_recipe, scores_exportable
 from relcore.figures.style import Style
 from relcore.panes.page import scene_exportable
 

@@ -16,11 +16,7 @@ import pytest
 
 from relcore.figures.charts import Line, Lines
 from relcore.figures.colorings import Pane
-from relcore.figures.export import (
-    chart_exportable,
-    read_recipe,
-    scores_exportable,
-)
+from relcore.figures.export import chart_exportable, read_recipe, scores_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.figures.scene import Scene
 from relcore.figures.style import Style

@@ -7,13 +7,7 @@ from relcore.base.rows import directions, mean_row, unit_rows
 from relcore.engine.nearest import nearest_within
 from relcore.scores import neighbours
 from relcore.scores.comparison import score_differences
-from relcore.scores.neighbours import (
-    CONVENTIONS,
-    effects_of_rows,
-    find_neighbours,
-    jaccard,
-    mrr,
-)
+from relcore.scores.neighbours import CONVENTIONS, effects_of_rows, find_neighbours, jaccard, mrr
 from relcore.spaces.split import Split
 
 

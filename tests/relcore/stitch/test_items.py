@@ -19,12 +19,7 @@ from relcore.stitch import classifiers
 from relcore.stitch.classifiers import Stitching
 from relcore.stitch.shared_rows import share_rows
 from relcore.stitch.stitching import StitchSpec
-from relcore.stitch.try_it import (
-    NONE,
-    answers_of,
-    item_encoder,
-    why_not,
-)
+from relcore.stitch.try_it import NONE, answers_of, item_encoder, why_not
 
 SENTENCES = DatasetSpec("parallel", "en")
 DIGITS = DatasetSpec("digits", limit=200)
