@@ -13,7 +13,7 @@ import argparse
 import io
 import json
 import lzma
-import pickle
+import sys
 from collections.abc import Callable, Iterator
 from datetime import date
 from itertools import islice
@@ -103,21 +103,20 @@ def shortened(rows: np.ndarray, d: int) -> np.ndarray:
 
 def citations(folder: Path, name: str) -> Iterator[Queries]:
     """Papers by the words of their abstracts, and by the words of the papers that they cite and their own."""
-    raw = data_folder() / "planetoid" / name / "raw"
-    parts = {
-        part: pickle.loads((raw / f"ind.{name.lower()}.{part}").read_bytes(), encoding="latin1")
-        for part in ("allx", "ally", "graph")
-    }
-    words = np.asarray(parts["allx"].todense(), dtype=np.float32)
+    sys.path.append(str(Path(__file__).parents[1] / "plugins" / "studies"))
+    from relscope_studies.graphs import read_matrix, unpickle_listed
+
+    files = data_folder() / "planetoid" / name / "raw" / f"ind.{name.lower()}"
+    words = read_matrix(f"{files}.allx")
     order = np.random.default_rng(0).permutation(len(words))[: N_DOCUMENTS + N_QUERIES]
     cited = np.zeros_like(words)
-    for row, others in parts["graph"].items():
+    for row, others in unpickle_listed(f"{files}.graph").items():
         known = [one for one in others if one < len(words)]
         if row < len(words) and known:
             cited[row] = words[known].mean(axis=0)
     own = shortened(unit_rows(words), 64)
     both = shortened(unit_rows(words + 3 * cited), 128)
-    labels = parts["ally"].argmax(axis=1)[order]
+    labels = read_matrix(f"{files}.ally").argmax(axis=1)[order]
     yield labelled(("abstracts", "citations"), [own[order], both[order]], labels)
 
 

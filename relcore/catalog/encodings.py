@@ -120,7 +120,6 @@ def _encoded(
     metadata = {}
     if isinstance(dataset, DatasetSpec):
         metadata = {"dataset_spec": dataset.to_json()}
-    if isinstance(dataset, DatasetSpec):
         dataset = load_dataset(dataset, store)
     keys = stored_encodings(store, dataset.digest, encoder)
     if keys is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
@@ -117,11 +118,9 @@ def _named(
     return _of_spec(spec, path, name, limit, given, store)
 
 
-_USUAL = {"ignore": (), "encoding": "", "invalid": "error", "duplicates": "error", "map_from": MAP_FROM}
-
-
 def _is_usual(option: str, value: Any) -> bool:
-    usual = _USUAL.get(option)
+    """Whether `value` is the default of this argument of `load_space`."""
+    usual = signature(load_space).parameters[option].default
     return value is usual or (isinstance(value, type(usual)) and value == usual)
 
 

@@ -89,9 +89,7 @@ class Sums:
         if len(scored) < len(rows):
             kept = scored
             rows = rows[scored]
-            if labelled is None:
-                labelled = None
-            else:
+            if labelled is not None:
                 labelled = labelled[scored]
         if not len(rows):
             return

@@ -82,8 +82,8 @@ def load_graph(name: str, folder: Path | None = None) -> Graph:
 def read_graph(_: Path, paths: list[str]) -> dict[str, np.ndarray]:
     """The nodes' features `x` (n, d) float32, classes `y` (n,), `edge_index` (2, m) and the public masks
     (n,), as in PyTorch Geometric's Planetoid."""
-    tx, allx, y, ty, ally = map(_matrix, paths[:5])
-    edges = _unpickled(paths[5])
+    tx, allx, y, ty, ally = map(read_matrix, paths[:5])
+    edges = unpickle_listed(paths[5])
     test = np.loadtxt(paths[6], np.int64, ndmin=1)
     first = len(allx)
     n = int(test.max()) + 1
@@ -112,10 +112,11 @@ def read_graph(_: Path, paths: list[str]) -> dict[str, np.ndarray]:
     }
 
 
-def _matrix(path: str) -> np.ndarray:
+def read_matrix(path: str) -> np.ndarray:
+    """The matrix in one of Planetoid's raw files, as float32."""
     from scipy.sparse import csr_matrix
 
-    content = _unpickled(path)
+    content = unpickle_listed(path)
     if isinstance(content, State):
         parts = content.state
         content = csr_matrix((parts["data"], parts["indices"], parts["indptr"]), parts["_shape"])
@@ -132,7 +133,8 @@ class _ListedUnpickler(pickle.Unpickler):
         return _HARMLESS[item]
 
 
-def _unpickled(path: str) -> Any:
+def unpickle_listed(path: str) -> Any:
+    """The content of one of Planetoid's raw files, of which only the objects in `_HARMLESS` are made."""
     try:
         with open(path, "rb") as stream:
             return _ListedUnpickler(stream, encoding="latin1").load()
