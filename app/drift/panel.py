@@ -102,10 +102,11 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
 
 def _checks(verdict: DriftVerdict) -> None:
     columns = st.column_config
-    widths = {"situation": 115, "quantity": 130, "class": 75}
+    widths = {"situation": 105, "quantity": 115, "class": 65}
     look = {name: columns.TextColumn(width=width) for name, width in widths.items()}
     look["alarm"] = columns.CheckboxColumn(width=55)
     look |= dict.fromkeys(("value", "noise", "threshold"), columns.Column(width=65))
+    look["surely above"] = columns.Column(width=85, help="By how much the value is surely above the noise.")
     table = pd.DataFrame(
         {
             "alarm": check.alarm,
@@ -114,6 +115,7 @@ def _checks(verdict: DriftVerdict) -> None:
             "class": check.measure.group or "all rows",
             "value": check.measure.value,
             "noise": check.measure.noise,
+            "surely above": check.sure,
             "threshold": check.threshold,
         }
         for check in by_severity(verdict)

@@ -125,7 +125,7 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
     if encoder:
         seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus
     words = [len(text.split()) for text in _texts(setup, setup.old.ids[:1000])]
-    with st.container(horizontal=True, key="migrate-corpus"):
+    with st.container(horizontal=True, vertical_alignment="bottom", key="migrate-corpus"):
         n = remembered(
             st.number_input,
             "Rows of your corpus",
@@ -137,11 +137,15 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
         )
         fields = {
             "seconds": (
-                "Seconds to embed a row",
+                "Seconds per row",
                 seconds,
-                "The table then says how long embedding takes.",
+                "Seconds to embed a row. The table then says how long embedding takes.",
             ),
-            "price": ("Price of a million tokens", 0.0, "The table then says what embedding costs."),
+            "price": (
+                "Price of a million tokens",
+                0.0,
+                "The table then says what embedding costs, and the smallest saving that counts can be set.",
+            ),
             "tokens": (
                 "Tokens per row",
                 float(np.mean(words)) * TOKENS_PER_WORD,
@@ -152,33 +156,40 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
                 float(UNKNOWN.queries),
                 "Each query is embedded, and a cascade embeds the rows that it finds.",
             ),
-            "least_money": (
+        }
+        values = {name: _number(name, *field, place) for name, field in fields.items()}
+        currency = UNKNOWN.currency
+        values["least_money"] = UNKNOWN.least_money
+        if values["price"]:  # without a price, savings are counted in rows
+            values["least_money"] = _number(
+                "least_money",
                 "Smallest saving that counts",
                 UNKNOWN.least_money,
                 "In the currency of the price. A simpler option comes first if another one saves less.",
-            ),
-        }
-        values = {
-            name: remembered(
-                st.number_input,
-                label,
-                0.0,
-                None,
-                value or None,
-                None,
-                "%.3g",
-                key=f"migrate.rate-{name}-{place}",
-                help=told,
-                placeholder="unknown",
+                place,
             )
-            for name, (label, value, told) in fields.items()
-        }
-        currency = remembered(
-            st.text_input, "Currency", UNKNOWN.currency, 8, key=f"migrate.rate-currency-{place}"
-        )
-    known = {name: value or 0.0 for name, value in values.items()}
-    known["queries"] = int(known["queries"])
-    return int(n), Rate(**known, currency=currency)
+            currency = remembered(
+                st.text_input, "Currency", UNKNOWN.currency, 8, key=f"migrate.rate-currency-{place}"
+            )
+    queries = int(values.pop("queries"))
+    return int(n), Rate(**values, queries=queries, currency=currency)
+
+
+def _number(name: str, label: str, usual: float, told: str, place: str) -> float:
+    """A field for a number of the rate; 0 if it is empty."""
+    value = remembered(
+        st.number_input,
+        label,
+        0.0,
+        None,
+        usual or None,
+        None,
+        "%.3g",
+        key=f"migrate.rate-{name}-{place}",
+        help=told,
+        placeholder="unknown",
+    )
+    return value or 0.0
 
 
 def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
