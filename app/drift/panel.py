@@ -102,11 +102,12 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
 
 def _checks(verdict: DriftVerdict) -> None:
     columns = st.column_config
-    widths = {"situation": 105, "quantity": 115, "class": 65}
+    widths = {"situation": 115, "quantity": 120, "class": 70}
     look = {name: columns.TextColumn(width=width) for name, width in widths.items()}
     look["alarm"] = columns.CheckboxColumn(width=55)
-    look |= dict.fromkeys(("value", "noise", "threshold"), columns.Column(width=65))
-    look["surely above"] = columns.Column(width=85, help="By how much the value is surely above the noise.")
+    look |= dict.fromkeys(("value", "noise"), columns.Column(width=60))
+    look["surely"] = columns.Column(width=65, help="By how much the value is surely above the noise level.")
+    look["threshold"] = columns.Column(width=80, help="An alarm: *surely* is above it.")
     table = pd.DataFrame(
         {
             "alarm": check.alarm,
@@ -115,7 +116,7 @@ def _checks(verdict: DriftVerdict) -> None:
             "class": check.measure.group or "all rows",
             "value": check.measure.value,
             "noise": check.measure.noise,
-            "surely above": check.sure,
+            "surely": check.sure,
             "threshold": check.threshold,
         }
         for check in by_severity(verdict)
