@@ -26,6 +26,7 @@ FLOORS = (
     "engine",
     "spaces",
     "runs",
+    "nn",
     "represent",
     "scores",
     "files",
