@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from relcore.base import environment
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, brief
 
 ENVIRONMENT = "RELSCOPE_SHARE"
 DATA = "RELSCOPE_DATA"
@@ -101,7 +101,7 @@ def expand_home(path: str | Path) -> Path:
         The path names the home folder of an unknown user, contains a zero byte, or is too long.
     """
     if not isinstance(path, str | os.PathLike):
-        raise SpaceError(f"expected the path of a file or folder, got {path!r:.80}; write it as a text")
+        raise SpaceError(f"expected the path of a file or folder, got {brief(path, 80)}; write it as a text")
     try:
         place = Path(path).expanduser()
         if "\0" in str(place):

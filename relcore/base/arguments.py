@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import SpaceError, brief, quote
 
 
 def need_number(
@@ -23,15 +24,11 @@ def need_number(
     """Raise a SpaceError that names the argument, unless the value is a finite number within these bounds.
     `low` and `high` are allowed values, `above` is not. True and False are no numbers.
     """
-    kinds = (int, np.integer)
-    noun = "a whole number"
-    if not whole:
-        kinds = (int, float, np.integer, np.floating)
-        noun = "a number"
+    noun = "a number"
+    if whole:
+        noun = "a whole number"
     fits = (
-        isinstance(value, kinds)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
+        is_number(value, whole)
         and (low is None or value >= low)
         and (high is None or value <= high)
         and (above is None or value > above)
@@ -47,7 +44,7 @@ def need_number(
         bounds = f" from {low} to {high}"
     elif low is not None:
         bounds = f" of {low} or more"
-    raise SpaceError(f"{name}: expected {noun}{bounds}, got {value!r:.40}")
+    raise SpaceError(f"{name}: expected {noun}{bounds}, got {brief(value)}")
 
 
 def need_whole(name: str, value: Any, low: int = 1, high: int | None = None) -> None:
@@ -61,7 +58,7 @@ def random_generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise SpaceError(
-            f"random_state: expected a whole number of 0 or more, got {random_state!r:.40}"
+            f"random_state: expected a whole number of 0 or more, got {brief(random_state)}"
         ) from None
 
 
@@ -80,7 +77,7 @@ def row_numbers(name: str, rows: Any, n: int, remedy: str = "") -> np.ndarray:
         return np.empty(0, dtype=np.int64)
     more = remedy and f"; {remedy}"
     if given.ndim != 1 or given.dtype.kind not in "iu":
-        got = f"{rows!r:.60}"
+        got = f"{brief(rows, 60)}"
         if given.dtype.kind == "b":
             got = "a mask"
             more = "; numpy.flatnonzero turns a mask into row numbers"
@@ -97,8 +94,8 @@ def row_numbers(name: str, rows: Any, n: int, remedy: str = "") -> np.ndarray:
 def need_ids(name: str, ids: Any) -> list[str]:
     """The ids as a list. Raises a SpaceError unless they are a list of texts: not a number, a single text or
     None."""
-    if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
-        raise SpaceError(f"{name}: expected a list of ids, got {ids!r:.40}")
+    if isinstance(ids, str | bytes | Mapping | set | frozenset) or not is_iterable(ids):
+        raise SpaceError(f"{name}: expected a list of ids, got {brief(ids)}")
     ids = list(ids)
     others = [one for one in ids if not isinstance(one, str)]
     if others:
@@ -124,25 +121,51 @@ def numbers(name: str, values: Any) -> np.ndarray:
 
 def need_iterable(name: str, values: Any, what: str) -> None:
     """Raise a SpaceError that names the argument, unless it is a list or another iterable of items."""
-    if not hasattr(values, "__iter__") or isinstance(values, np.ma.MaskedArray):
-        raise SpaceError(f"{name}: expected a list of {what}, got {values!r:.40}")
+    if not is_iterable(values) or isinstance(values, np.ma.MaskedArray):
+        raise SpaceError(f"{name}: expected a list of {what}, got {brief(values)}")
 
 
 def need_kind(name: str, value: Any, kind: type) -> None:
     """Raise a SpaceError that names the argument, unless the value is an instance of this class."""
     if not isinstance(value, kind):
-        raise SpaceError(f"{name}: expected a {kind.__name__}, got {value!r:.40}")
+        raise SpaceError(f"{name}: expected a {kind.__name__}, got {brief(value)}")
 
 
 def need_sequence(name: str, values: Any, what: str, n: int | None = None) -> None:
     """Raise a SpaceError that names the argument, unless the values are a list (of n items, if n is given).
     `what` describes the items."""
-    listed = (
-        hasattr(values, "__len__") and hasattr(values, "__iter__") and not isinstance(values, str | bytes)
-    )
-    if not listed or isinstance(values, dict | set):
-        raise SpaceError(f"{name}: expected a list of {what}, got {values!r:.40}")
+    if not is_list(values):
+        raise SpaceError(f"{name}: expected a list of {what}, got {brief(values)}")
     if np.ma.is_masked(values):
         raise SpaceError(f"{name}: expected a list of {what}, got masked cells; leave these out")
     if n is not None and len(values) != n:
         raise SpaceError(f"{name}: expected {n:,} {what}, one per row, got {len(values):,}")
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is a list, tuple, array (n,) or another collection in a fixed order, but no text."""
+    if isinstance(value, str | bytes | bytearray | Mapping | set | frozenset):
+        return False
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return len(shape) == 1
+    return hasattr(value, "__len__") and hasattr(value, "__iter__") and not isinstance(value, type)
+
+
+def is_iterable(values: Any) -> bool:
+    """Whether a value has items: no number, class, or array without axes."""
+    return hasattr(values, "__iter__") and not isinstance(values, type) and getattr(values, "shape", 1) != ()
+
+
+def is_number(value: Any, whole: bool = False) -> bool:
+    """Whether a value is a finite number, but not True or False. With `whole`, it must be a whole number."""
+    kinds: tuple[type, ...] = (int, np.integer)
+    if not whole:
+        kinds = (int, float, np.integer, np.floating)
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        return False
+    number: Any = value
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # of a whole number that no float holds
+        return whole

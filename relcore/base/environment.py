@@ -121,7 +121,7 @@ def resolve(name: str | None = None) -> str:
         The name is unknown, or this machine lacks the GPU.
     """
     # "auto", the default of public functions, follows --device and RELSCOPE_DEVICE.
-    if name in (None, "auto"):
+    if name is None or (isinstance(name, str) and name == "auto"):
         name = chosen()
     else:
         name = _need_device_name(name, "device")

@@ -52,13 +52,23 @@ def did_you_mean(text: str, known: Iterable[str]) -> str:
     return ""
 
 
+def brief(value: Any, most: int = 40) -> str:
+    """A value in one line of an error message: its form if it is an array or a table, else its repr, cut to
+    `most` characters."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {shape}"
+    return f"{value!r:.{most}}".replace("\n", " ")
+
+
 def is_among(value: Any, allowed: Iterable[Any]) -> bool:
-    """Whether a value is one of the allowed ones. Lists and arrays, which cannot be looked up, are not."""
+    """Whether a value is one of the allowed ones. Lists and arrays, which cannot be looked up, are not, and
+    neither is pandas' NA, which equals nothing."""
     try:
         hash(value)
+        return value in allowed
     except TypeError:
         return False
-    return value in allowed
 
 
 def need_one_of(setting: str, value: Any, allowed: Iterable[Any]) -> None:
@@ -66,13 +76,13 @@ def need_one_of(setting: str, value: Any, allowed: Iterable[Any]) -> None:
     if not is_among(value, allowed):
         names = list(map(str, allowed))
         near = did_you_mean(str(value), names)
-        raise SpaceError(f"{setting}: expected one of {', '.join(names)}, got {value!r:.80}{near}")
+        raise SpaceError(f"{setting}: expected one of {', '.join(names)}, got {brief(value, 80)}{near}")
 
 
 def need_strings(setting: str, value: Any) -> None:
     """Raise a SpaceError that names the setting, unless the value is a tuple of strings."""
     if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
-        raise SpaceError(f"{setting}: expected a list of ids, got {value!r:.80}")
+        raise SpaceError(f"{setting}: expected a list of ids, got {brief(value, 80)}")
 
 
 # Optional libraries, and the extra that installs each, for example ``pip install "relscope[text]"``.

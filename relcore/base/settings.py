@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
-from relcore.base.errors import SpaceError, did_you_mean, is_among
+from relcore.base.errors import SpaceError, brief, did_you_mean, is_among
 
 UNSET: Any = ...
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # 18 digits fit into 64 bits
@@ -142,7 +142,7 @@ class Setting:
             allowed = (
                 isinstance(value, (int, self.number))
                 and not isinstance(value, bool)
-                and math.isfinite(value)
+                and _is_finite(value)
                 and (self.low is None or value >= self.low)
                 and (self.high is None or value <= self.high)
                 and (self.above is None or value > self.above)
@@ -153,8 +153,10 @@ class Setting:
             expected = "true or false"
             if self.kind is str:
                 expected = "a string"
+        elif isinstance(self.kind, type) and is_dataclass(self.kind) and not isinstance(value, self.kind):
+            expected = f"a {self.kind.__name__}"
         if expected:
-            raise SpaceError(f"{self.name}: expected {expected}, got {value!r:.80}{near}")
+            raise SpaceError(f"{self.name}: expected {expected}, got {brief(value, 80)}{near}")
 
     @property
     def wanted(self) -> str:
@@ -199,6 +201,13 @@ class Setting:
         else:
             wanted = self.wanted
         raise SpaceError(f"{self.name}: expected {wanted}, got {text!r:.60}")
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def setting(default: Any = UNSET, **shown: Any) -> Any:

@@ -437,7 +437,9 @@ class SpaceSpec:
 
     def __post_init__(self) -> None:
         try:
-            options = DatasetOptions(self.options)
+            if not isinstance(self.options, Mapping | tuple | list):
+                raise TypeError
+            options = DatasetOptions(dict(self.options).items())
         except (TypeError, ValueError):
             raise SpaceError(f"options: expected names with values, got {self.options!r:.80}") from None
         object.__setattr__(self, "options", options)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from relcore.base.errors import SpaceError, quote
+from relcore.base.kinds import takes_kinds
 from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, listed, load
 from relcore.catalog.naming import space_spec
 from relcore.files import reading
@@ -17,6 +18,7 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 
 
+@takes_kinds
 def load_space(
     path: str | Path,
     *,

@@ -13,6 +13,7 @@ from typing import Any
 
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, did_you_mean, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.names import ENCODERS
 from relcore.base.records import read_json
 from relcore.base.settings import UNSET, settings_of
@@ -236,6 +237,7 @@ EXAMPLES = {
 }
 
 
+@takes_kinds
 def example_spaces(
     name: str, finished: BundledResults | None
 ) -> tuple[list[SpaceSpec], FinishedGroup | None]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, ForwardRef, Generic, TypeVar, get_args, get_or
 
 from relcore.base import earlier, records
 from relcore.base.errors import SpaceError, quote
+from relcore.base.kinds import need_kinds
 from relcore.base.names import FIGURES
 from relcore.base.settings import check
 from relcore.base.version import __version__
@@ -186,6 +187,9 @@ class SpacesRecipe(Recipe):
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        need_kinds(self)
 
 
 def recipe_of(described: Any) -> Recipe:

@@ -12,6 +12,7 @@ import pandas as pd
 from relcore.base.arguments import need_kind, need_sequence, random_generator
 from relcore.base.errors import SpaceError
 from relcore.base.junit import GateCase
+from relcore.base.kinds import takes_kinds
 from relcore.base.numbers import percent, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows
@@ -222,8 +223,10 @@ class Checked(Reported):
             )
         return told
 
-    def rows(self, ids: Sequence[str]) -> pd.DataFrame:
+    @takes_kinds
+    def rows(self, ids: Sequence[object]) -> pd.DataFrame:
         """A table of all rows in the order of the ranking, with the evidence for each row."""
+        need_sequence("ids", ids, "ids", self.n)
         table = pd.DataFrame({"id": ids})
         for name, values in (("log_ratio", self.log_ratio), ("unlike", self.unlike)):
             if len(values):
@@ -236,6 +239,7 @@ class Checked(Reported):
             order = np.arange(self.n)
         return table.iloc[order].reset_index(drop=True)
 
+    @takes_kinds
     def report(self, ids: Sequence[str] | None = None, **figures: Any) -> Report:
         if ids is None:
             ids = RowNumbers(self.n)
@@ -305,6 +309,7 @@ class Checked(Reported):
         ]
 
 
+@takes_kinds
 def check(
     space: MatrixLike,
     trusted: MatrixLike | Passport | None = None,

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, extra, need_one_of
+from relcore.base.kinds import takes_kinds
 from relcore.compare.clusters import lacks_names, named_clusters
 from relcore.compare.columns import with_color_column
 from relcore.compare.live import LiveComparison
@@ -47,6 +48,7 @@ _MAP = ReductionSpec(fit="first")
 
 
 @extra("notebook")
+@takes_kinds
 def show(
     source: MatrixLike | str | Path,
     target: MatrixLike | str | Path,

@@ -14,6 +14,7 @@ import numpy as np
 from relcore.base.access import data_folder, expand_home
 from relcore.base.arguments import need_ids, need_kind
 from relcore.base.errors import need_one_of
+from relcore.base.kinds import takes_kinds
 from relcore.base.names import FIGURES
 from relcore.base.numbers import counted
 from relcore.base.plugins import named_in_errors
@@ -51,6 +52,7 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
         return described.draw()
 
 
+@takes_kinds
 def figure_of(
     recipe: Mapping[str, Any] | str | Path,
     folders: Sequence[str | Path] = (),
@@ -126,6 +128,7 @@ def _file_name(kind: str, spaces: Sequence[str]) -> str:
     return "-".join([kind, *filter(None, named)])
 
 
+@takes_kinds
 def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
     """A figure of all rows of the matched spaces: absolute maps above, relative maps below, by PCA fitted on
     the first space. Anchors are given by id.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from relcore.base.kinds import need_kinds
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe
@@ -39,6 +40,9 @@ class DriftChart(Recipe, figure="drift"):
     digests: tuple[str, ...] = ()
     drift: DriftCheck = DriftCheck()
     thresholds: Thresholds = Thresholds()
+
+    def __post_init__(self) -> None:
+        need_kinds(self)
 
     def draw(self, result: Drift | None = None) -> Exportable:
         drift = self.computed(result)

@@ -13,6 +13,7 @@ import numpy as np
 
 from relcore.base.arguments import need_kind
 from relcore.base.errors import SpaceError, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.numbers import beside, general, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
@@ -125,6 +126,7 @@ class Drift(Reported):
     def unrelated(self) -> bool:
         return self.of("everything_new", "churn").value >= _UNRELATED * self.chance_churn
 
+    @takes_kinds
     def of(self, situation: str, quantity: str, group: str = "") -> Measure:
         """Look up one of the `measures`, by its situation, quantity and class ("" for all rows). Raises a
         KeyError if it was not measured."""
@@ -143,6 +145,7 @@ class Drift(Reported):
             f" {short(self.chance_churn)}), ρ {short(self.rho)} (chance {short(self.chance_rho)})>"
         )
 
+    @takes_kinds
     def judged(self, thresholds: Thresholds) -> DriftVerdict:
         from scipy.special import stdtrit
 
@@ -167,6 +170,7 @@ class Drift(Reported):
             )
         return DriftVerdict(tuple(checks), impossible)
 
+    @takes_kinds
     def headline(self, verdict: DriftVerdict, planned: bool = False) -> str:
         """The verdict in one sentence. If `planned`, a change of model is intended, so only broken rows
         count."""
@@ -357,6 +361,7 @@ def shares_in_words(drift: Drift) -> dict[str, float]:
 _LENIENT = 0.5  # if rows paired at random have a lower ρ, a rotation explains much of ρ by chance
 
 
+@takes_kinds
 def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> Drift:
     """Compare two versions of the same rows, and measure what changed.
 

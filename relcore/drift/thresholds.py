@@ -10,6 +10,7 @@ from pathlib import Path
 from relcore.base import records
 from relcore.base.access import expand_home, regular_file
 from relcore.base.errors import SpaceError
+from relcore.base.kinds import need_kinds
 from relcore.base.text import read_lines
 
 # Thresholds: the largest changes above the noise level that raise no alarm.
@@ -84,6 +85,9 @@ class Thresholds:
     everything_new: EverythingNew = EverythingNew()
     new_queries: NewQueries = NewQueries()
     rows: BrokenRows = BrokenRows()
+
+    def __post_init__(self) -> None:
+        need_kinds(self)
 
 
 def read_thresholds(path: str | Path) -> Thresholds:

@@ -10,6 +10,7 @@ from pathlib import Path
 from relcore.base.access import expand_home
 from relcore.base.arguments import need_whole
 from relcore.base.errors import SpaceError, extra, quote
+from relcore.base.kinds import takes_kinds
 from relcore.encoders.dataset import answers
 from relcore.files.formats import readable, suffix_of
 from relcore.files.reading import load_space
@@ -101,6 +102,7 @@ BUNDLED = {
 }
 
 
+@takes_kinds
 def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentSpace:
     """Load a word space that is bundled, in a file, or in gensim-data. A bundled space has categories as
     labels, and counts of the corpus.

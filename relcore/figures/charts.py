@@ -14,8 +14,9 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.arguments import need_kind, need_sequence, numbers
-from relcore.base.errors import SpaceError
+from relcore.base.arguments import is_list, need_kind, need_sequence, numbers
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.kinds import need_kinds
 from relcore.base.numbers import general
 from relcore.figures.style import Theme
 
@@ -59,15 +60,19 @@ class Line:
     def __post_init__(self) -> None:
         for part in ("x", "y", "low", "high", "labels"):
             values = getattr(self, part)
-            if values is None or (part == "labels" and not len(values)):
+            optional = part in ("low", "high") and values is None
+            if optional or (part == "labels" and is_list(values) and not len(values)):
                 continue
-            if part != "labels":
+            if part == "labels":
+                need_sequence(part, values, "texts")
+            else:
                 values = numbers(f"line {self.name!r}, {part}", values)
                 object.__setattr__(self, part, values)
             if len(values) != len(self.x):
                 raise SpaceError(
                     f"line {self.name!r}: expected {len(self.x)} {part}, one for each x, got {len(values)}"
                 )
+        need_kinds(self)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -130,8 +135,8 @@ class Lines:
         for name in ("lines", "baselines", "marks"):
             need_sequence(name, getattr(self, name), name)
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        for line in self.lines:
-            need_kind("lines", line, Line)
+        need_kinds(self)
+        need_one_of("kind", self.kind, ("lines", "points"))
         if not any(map(len, self.lines)):
             raise SpaceError("chart: expected a line of one point or more, got none")
         if self.log_x and min(line.x.min() for line in self.lines if len(line)) <= 0:

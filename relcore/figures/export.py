@@ -25,7 +25,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import read_at_most
-from relcore.base.errors import SpaceError, extra
+from relcore.base.errors import SpaceError, extra, need_one_of
+from relcore.base.kinds import takes_kinds
 from relcore.base.records import MOST_BYTES, parse, without_paths
 from relcore.base.report import delimited_text
 from relcore.base.text import encodable, harmless, visible
@@ -210,9 +211,12 @@ class Exportable:
     page: Callable[[Theme, str | None], bytes] | None = None
     caption: str = ""
 
+    @takes_kinds
     def filename(self, kind: str) -> str:
+        need_one_of("kind", kind, KINDS)
         return f"{self._slug}.{kind}"
 
+    @takes_kinds
     def bytes(
         self, kind: str, style: Style | None = None, theme: Theme | None = None, *, full_paths: bool = False
     ) -> bytes:
@@ -229,6 +233,7 @@ class Exportable:
             The kind is unknown, the figure lacks the recipe or the table of this kind, or the recipe is not
             JSON.
         """
+        need_one_of("kind", kind, KINDS)
         if full_paths:
             recipe = self.recipe
         else:
@@ -248,8 +253,6 @@ class Exportable:
                 f"{self.name}: expected a figure with a {'table' if kind == 'tex' else 'recipe'} for {kind},"
                 " got a figure without one"
             )
-        if kind not in KINDS:
-            raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
         try:  # JSON in ASCII is stored unchanged by every format
             if recipe is None:
                 text = None
@@ -270,6 +273,7 @@ class Exportable:
             return (self.page or self._html)(theme or (style.theme if style else LIGHT), text)
         return self._printed(kind, style or PAPER, text)
 
+    @takes_kinds
     def save(self, path: str | Path, style: Style | None = None, *, full_paths: bool = False) -> None:
         """Write the figure to a file, in the format of the path's suffix. Other settings and errors are those
         of `bytes`."""
@@ -362,6 +366,7 @@ def drawing_functions(
     return partial(draw, on_screen), partial(draw, on_paper)
 
 
+@takes_kinds
 def chart_exportable(
     chart: Lines | Matrices | Diagram | MovingPoints,
     recipe: Mapping[str, Any] | None = None,
@@ -393,6 +398,7 @@ def scores_exportable(
     return chart_exportable(points, recipe, name, latex, lambda: scores)
 
 
+@takes_kinds
 def histogram_exportable(
     values_by_name: Mapping[str, np.ndarray],
     x_title: str,

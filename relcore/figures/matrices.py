@@ -11,6 +11,7 @@ import pandas as pd
 
 from relcore.base.arguments import numbers
 from relcore.base.errors import SpaceError
+from relcore.base.kinds import need_kinds
 from relcore.base.numbers import general, in_cell
 from relcore.figures.style import Theme, cell_color
 
@@ -56,6 +57,14 @@ class MatrixPanel:
     note: str = ""
     marked: tuple[tuple[int, int], ...] = ()
     framed: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        need_kinds(self)
+        values = np.asarray(self.values)
+        shape = len(self.rows), len(self.columns)
+        if values.dtype.kind not in "fiub" or values.shape != shape:
+            got = f"{values.dtype} of shape {values.shape}"
+            raise SpaceError(f"values: expected a number for each row and column, {shape}, got {got}")
 
     def text(self, i: int, j: int) -> str:
         if np.isnan(self.values[i, j]):
@@ -117,6 +126,7 @@ class Matrices:
     figure: ClassVar[str] = "matrices_figure"
 
     def __post_init__(self) -> None:
+        need_kinds(self)
         scale = numbers("scale", self.scale)
         if len(scale) != 2:
             raise SpaceError(f"scale: expected two values, got {len(scale)}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from relcore.files.formats import (
     most_unpacked,
     the_matrix,
 )
+from relcore.files.object_texts import object_texts
 
 _TEXTS = ("ids", "labels", "counts")
 _PACKED = ("_utf8", "_ends")
@@ -34,9 +35,12 @@ _WIDE = 8
 _LONGEST_HEADER = 10_000  # maximum number of bytes of a .npy header
 
 
-def npy_header(stream: BinaryIO, what: str, size: float = np.inf) -> tuple[tuple[int, ...], bool, np.dtype]:
+def npy_header(
+    stream: IO[bytes], what: str, size: float = np.inf, objects: bool = False
+) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Return shape, Fortran order and dtype of the .npy at the stream's position. The stream then stands at
-    the first number. With the `size` of a file, the numbers must be complete."""
+    the first number. With the `size` of a file, the numbers must be complete. Pickled objects are refused
+    unless `objects`, for what `object_texts` reads."""
     length = {1: 2, 2: 4, 3: 4}[np.lib.format.read_magic(stream)[0]]
     at = stream.tell()
     if int.from_bytes(stream.read(length), "little") > _LONGEST_HEADER:
@@ -47,7 +51,7 @@ def npy_header(stream: BinaryIO, what: str, size: float = np.inf) -> tuple[tuple
     else:
         read = np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(stream)
-    if dtype.hasobject:
+    if dtype.hasobject and not (objects and dtype.kind == "O"):
         raise SpaceError(
             f"{what}: expected plain numbers or strings, got pickled objects, which can run code and are"
             " never loaded; save vectors with dtype=np.float32, and ids as ids=space.ids.astype(str) or with"
@@ -160,7 +164,8 @@ class Npz(Format):
             if member.filename.endswith(".npy"):
                 name = member.filename.removesuffix(".npy")
                 with archive.open(member) as stream:
-                    headers[name] = npy_header(stream, f"{path.name}, array {name!r:.60}")
+                    what = f"{path.name}, array {name!r:.60}"
+                    headers[name] = npy_header(stream, what, objects=name in ("ids", "labels"))
         return headers
 
     def describe(self, path: Path) -> Description:
@@ -199,6 +204,9 @@ class Npz(Format):
     def _texts(
         self, path: Path, archive: zipfile.ZipFile, headers: Mapping, parts: Sequence[str], request: Request
     ) -> np.ndarray | list[Any]:
+        shape, _, kind = headers[parts[0]]
+        if kind.kind == "O":
+            return self._object_texts(path, archive, parts[0], shape[0], request)
         for shape, _, kind in map(headers.get, parts):
             if kind.kind not in "USbiuf" or kind.itemsize * np.prod(shape, dtype=float) > most_unpacked(
                 path, request.max_bytes
@@ -217,6 +225,22 @@ class Npz(Format):
         if sorted(ends) != ends or ends[-1] != len(content):
             raise ValueError(f"{parts[1]} that do not fit {parts[0]}")
         return [content[start:end].decode() for start, end in pairwise(ends)]
+
+    def _object_texts(
+        self, path: Path, archive: zipfile.ZipFile, name: str, n: int, request: Request
+    ) -> list[str]:
+        member = archive.getinfo(f"{name}.npy")
+        if member.file_size > most_unpacked(path, request.max_bytes):
+            raise SpaceError(f"{path.name}: expected {name} as short strings, got {member.file_size:,} bytes")
+        with archive.open(member) as stream:
+            npy_header(stream, path.name, objects=True)
+            try:
+                return object_texts(stream, n)
+            except Exception as error:  # parsing opcodes can raise many kinds of errors
+                raise SpaceError(
+                    f"{path.name}: expected {name} as strings, got {error!s:.150}; save them with dtype=str,"
+                    f" as {name}=space.{name}.astype(str)"
+                ) from error
 
     def _read(self, archive: zipfile.ZipFile, name: str) -> np.ndarray:
         with archive.open(f"{name}.npy") as stream:

@@ -128,7 +128,7 @@ def load_space(
     if invalid == "drop" or duplicates == "first":
         arguments = _without_bad_rows(arguments, name, invalid, duplicates, notes)
     for note in notes:
-        warnings.warn(note, stacklevel=4)  # the caller of the public function
+        warnings.warn(note, stacklevel=5)  # the caller of the public function
     space = LatentSpace(**arguments, name=name)
     space.note = "; ".join(notes)
     return space

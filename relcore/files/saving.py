@@ -11,6 +11,7 @@ import numpy as np
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.writing import replacing
 from relcore.files.columns import OPTIONS
 from relcore.files.numpy_files import packed_texts
@@ -38,6 +39,7 @@ def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) 
         )
 
 
+@takes_kinds
 def save_space(space: MatrixLike, path: str | Path) -> None:
     """Write a space to a file, from which `load_space` reads the same vectors, ids, labels and counts.
 

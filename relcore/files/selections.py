@@ -11,6 +11,7 @@ import numpy as np
 
 from relcore.base.access import read_at_most, readable_path, regular_file
 from relcore.base.errors import SpaceError, quote
+from relcore.base.kinds import takes_kinds
 from relcore.files.item_rows import open_table
 from relcore.spaces.space import LatentSpace
 
@@ -95,6 +96,7 @@ def from_session_file(content: bytes) -> tuple[str, ...] | None:
     return _decoded(content, "session file").panes.selection
 
 
+@takes_kinds
 def read_selection(path: str | Path) -> Selection:
     """The selection in a session file, or in a table (.csv or .parquet) that was downloaded from Explore.
 

@@ -17,6 +17,7 @@ import pandas as pd
 
 from relcore.base.arguments import need_ids, need_kind
 from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.kinds import takes_kinds
 from relcore.base.names import DELTA, INVERSES, ROUTES
 from relcore.base.numbers import band, counted, general, short
 from relcore.base.report import Report, Reported, Table
@@ -333,6 +334,7 @@ class Inversion(Reported):
         return Report(sentence, [table], facts | {"kept": self.kept}, notes, figures)
 
 
+@takes_kinds
 def invert(
     source: MatrixLike, target: MatrixLike, anchors: Sequence[str], spec: InversionSpec = InversionSpec()
 ) -> Inversion:

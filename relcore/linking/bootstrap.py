@@ -15,6 +15,7 @@ import numpy as np
 
 from relcore.base.arguments import need_ids, need_kind, need_number, need_sequence, need_whole
 from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import beside, percent_beside, short
 from relcore.base.rows import mean_row, unit_rows
@@ -40,7 +41,7 @@ from relcore.linking.held_out import (
     without_partners,
 )
 from relcore.linking.links_found import PROMISED, BootstrapResult, Round
-from relcore.linking.optimisation import LEARNING_RATE, STEPS, optimise_anchors
+from relcore.linking.optimisation import LEARNING_RATE, MOST_STEPS, STEPS, optimise_anchors
 from relcore.linking.self_learning import MOST_ROWS, first_rotation, self_learn, whole
 from relcore.spaces.matching import as_space
 from relcore.spaces.space import LatentSpace, MatrixLike
@@ -50,6 +51,7 @@ _FEWEST = 8  # minimum number of rows besides seeds: two for each of four held-o
 _FEWEST_UNSEEDED = 0.05  # minimum share of linked rows; for spaces without partners it was at most .04
 
 
+@takes_kinds
 def bootstrap_anchors(
     source: MatrixLike,
     target: MatrixLike,
@@ -115,8 +117,9 @@ def bootstrap_anchors(
     ('linked', 1.0)
     """
     need_one_of("method", method, BOOTSTRAPS)
-    for name, number in (("n_anchors", n_anchors), ("k", k), ("steps", steps)):
+    for name, number in (("n_anchors", n_anchors), ("k", k)):
         need_whole(name, number)
+    need_whole("steps", steps, high=MOST_STEPS)
     need_whole("random_state", random_state, 0)
     need_number("learning_rate", learning_rate, above=0)
     need_number("precision", precision, low=0, high=1)
@@ -173,7 +176,9 @@ class _Bootstrap:
         self.linked: ClusterFit | None = None
         self.refused: tuple[str, str, HeldOut] | None = None
         self.X, self.Y = (unit_rows(space.vectors, mean_row(space.vectors)) for space in (source, target))
-        self.truth = truth and target.index.get_indexer([truth.get(identifier) for identifier in source.ids])
+        self.truth = None
+        if truth:
+            self.truth = target.index.get_indexer([truth.get(identifier) for identifier in source.ids])
 
     def ids(self, pairs: np.ndarray) -> Pairs:
         return tuple(zip(self.source.ids[pairs[0]].tolist(), self.target.ids[pairs[1]].tolist(), strict=True))

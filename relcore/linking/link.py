@@ -12,6 +12,7 @@ import pandas as pd
 
 from relcore.base.arguments import need_sequence
 from relcore.base.errors import SpaceError
+from relcore.base.kinds import takes_kinds
 from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table
@@ -22,7 +23,7 @@ from relcore.files.links import Pairs
 from relcore.linking.bootstrap import bootstrap_anchors, share_found
 from relcore.linking.clusters import CLUSTERED_ROWS, ENOUGH, FEWEST_CLUSTERED_ROWS, LINK_ROUNDS
 from relcore.linking.links_found import PROMISED, BootstrapResult, Round, links_table
-from relcore.linking.optimisation import LEARNING_RATE, STEPS
+from relcore.linking.optimisation import LEARNING_RATE, MOST_STEPS, STEPS
 from relcore.linking.self_learning import MOST_ROUNDS, MOST_ROUNDS_UNSEEDED
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
@@ -110,6 +111,7 @@ class Linked(Reported):
         return self.result.kept
 
 
+@takes_kinds
 def link(
     source: MatrixLike,
     target: MatrixLike,
@@ -388,7 +390,7 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         help="Keep as many links as possible with at least this estimated share of right links.",
     )
     random_state: int = setting(0, low=0, help="Random state of the seeds and the anchors.")
-    steps: int = setting(STEPS, low=1, help="Paper: number of steps.")
+    steps: int = setting(STEPS, low=1, high=MOST_STEPS, help="Paper: number of steps.")
     learning_rate: float = setting(
         LEARNING_RATE,
         above=0,

@@ -41,6 +41,7 @@ class Step:
 
 
 STEPS = 250  # as in the paper's Table 3 for retrieval; 125 for stitching
+MOST_STEPS = 100_000
 LEARNING_RATE = 0.02  # as in the paper's Table 3 for retrieval; .05 for stitching
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from relcore.base.errors import SpaceError
+from relcore.base.kinds import need_kinds
 from relcore.base.rows import lengths, row_blocks, unit_rows
 from relcore.represent.estimator import Estimator, need_finite
 from relcore.represent.similarity import AnchorAxes
@@ -86,6 +87,7 @@ class Adapter(Estimator):
         """Fit to paired rows (m, d_new) and (m, d_old). Raises a SpaceError for fewer than two pairs, and for
         numbers that are not finite.
         """
+        need_kinds(self)
         given = new
         new, old = self._paired_matrices(("new", "old"), new, old)
         if len(new) < 2:

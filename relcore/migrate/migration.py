@@ -12,6 +12,7 @@ import pandas as pd
 
 from relcore.base.arguments import need_kind, need_sequence
 from relcore.base.errors import SpaceError
+from relcore.base.kinds import takes_kinds
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import counted
 from relcore.base.rows import unit_rows
@@ -352,6 +353,7 @@ NEW = MiniLM()
 TASK = Migration(n_pairs=300)
 
 
+@takes_kinds
 def migrate(
     old: MatrixLike,
     new: MatrixLike,
@@ -397,6 +399,7 @@ def migrate(
     return spec.run(spaces)
 
 
+@takes_kinds
 def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSpec] | None:
     """The specs of the old and the new space of the bundled migration; None if the bundled results lack them.
 

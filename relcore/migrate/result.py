@@ -10,6 +10,9 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from relcore.base.arguments import need_whole
+from relcore.base.errors import need_one_of
+from relcore.base.kinds import takes_kinds
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.report import RECOMMENDED, Report, Reported, Table
@@ -29,7 +32,8 @@ from relcore.migrate.price import UNKNOWN, Cost, Price, Rate, in_order_of_cost
 from relcore.migrate.trial import N_CANDIDATES, OPTIONS
 from relcore.migrate.verdict import MOVES, NEIGHBOURS, WORTH_A_CHANGE, OptionScore, Verdict, verdict_of
 from relcore.scores.score import Interval
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.matching import paired_matrices
+from relcore.spaces.space import LatentSpace, MatrixLike
 
 TITLES = {
     "keep": "keep",
@@ -122,7 +126,9 @@ class MigrationResult(Reported):
     embed_next: tuple[str, ...] = ()
     moved: Mapping[str, np.ndarray] = field(default_factory=dict)
 
-    def fitted(self, new: np.ndarray, old: np.ndarray) -> Adapter:
+    @takes_kinds
+    def fitted(self, new: MatrixLike, old: MatrixLike) -> Adapter:
+        new, old = paired_matrices(new, old, ("new", "old"))
         return ADAPTERS[self.adapter].load()().fit(unit_rows(new), unit_rows(old))
 
     @property
@@ -131,9 +137,11 @@ class MigrationResult(Reported):
             return f"new model's {self.k} neighbours"
         return f"nDCG@{self.k}"
 
+    @takes_kinds
     def option(self, name: str) -> OptionScore | None:
         return next((score for score in self.options if score.option == name), None)
 
+    @takes_kinds
     def table(self, rate: Rate = UNKNOWN) -> pd.DataFrame:
         """A table with one row per option: score, interval, chance level, differences from keep and re-embed,
         weight, and cost.
@@ -159,10 +167,12 @@ class MigrationResult(Reported):
             rows.append(row | asdict(cost) | {"rows_of_year": cost.rows_of_year(rate.queries, self.n_corpus)})
         return pd.DataFrame(rows)
 
+    @takes_kinds
     def cost_of(self, option: str) -> Cost:
         """The cost of an option. It includes embedding the pairs that the adapter is fitted on. A row that is
         both a pair and a candidate is embedded once.
         """
+        need_one_of("option", option, OPTIONS)
         old, new, searched = (4 * width * self.n_corpus for width in self.widths)
         mapped = searched if self.rewrites_corpus else 0
         pairs = min(self.n_pairs, self.n_corpus)
@@ -195,11 +205,13 @@ class MigrationResult(Reported):
         """The options that tables show: all with a score, and "re-embed", whose cost is always known."""
         return tuple(one for one in OPTIONS if self.option(one) or (one == "re-embed" and self.n_corpus))
 
+    @takes_kinds
     def order(self, rate: Rate = UNKNOWN) -> tuple[str, ...]:
         """The options by their cost, the cheapest first; see `in_order_of_cost`."""
         costs = {option: self.cost_of(option) for option in OPTIONS}
         return in_order_of_cost(costs, rate, self.n_corpus)
 
+    @takes_kinds
     def decided(self, rate: Rate = UNKNOWN) -> Self:
         """The same result with the recommendation that follows from the costs at this `rate`. A verdict from
         blind judgements is kept."""
@@ -233,6 +245,7 @@ class MigrationResult(Reported):
         )
         return replace(self, verdict=verdict)
 
+    @takes_kinds
     def overview(self, rate: Rate = UNKNOWN) -> list[list[str]]:
         """The cells of a table with the score, the gain and the cost of each option. The first row is the
         table's head. If the `rate` has a time or a price, the cost of a year includes it.
@@ -329,6 +342,7 @@ class MigrationResult(Reported):
         }
         return {name: told[name] for name in self.shown}
 
+    @takes_kinds
     def cost_note(self, rate: Rate = UNKNOWN) -> str:
         told = ""
         if self.verdict.option:
@@ -343,6 +357,7 @@ class MigrationResult(Reported):
             " option is recommended only if it is clearly better than those before it."
         )
 
+    @takes_kinds
     def scaled(self, n_corpus: int, rate: Rate = UNKNOWN) -> tuple[Self, str]:
         """Adapt the result to a corpus of another size: a copy with the costs and the recommended option for
         that size, and a note.
@@ -350,6 +365,7 @@ class MigrationResult(Reported):
         The scores are not changed. The queries of a log would find other rows in a corpus of another size, so
         only an upper limit of the cost of a cascade is known: the number of candidates of each query.
         """
+        need_whole("n_corpus", n_corpus, high=10**15)
         if n_corpus == self.n_corpus:
             scaled = self.decided(rate)
             return scaled, scaled.cost_note(rate)
@@ -357,6 +373,7 @@ class MigrationResult(Reported):
         note = f"The scores are of the {self.n_corpus:,} rows here. {scaled.cost_note(rate)}"
         return scaled, note.replace("is recommended.", f"is recommended for {n_corpus:,} rows.")
 
+    @takes_kinds
     def sentence_at(self, n_corpus: int, rate: Rate = UNKNOWN) -> str:
         """The recommendation for a corpus of another size, in a few sentences; "" for the same size, and
         without a cascade.
@@ -399,6 +416,7 @@ class MigrationResult(Reported):
             return "Both searches count equally, because no query is judged."
         return "The weight of the bridged search (the old one has 1) is tuned on the other queries."
 
+    @takes_kinds
     def report(self, rate: Rate = UNKNOWN, **figures: Any) -> Report:
         return self.decided(rate)._report(rate, figures)
 
@@ -475,10 +493,13 @@ class MigrationResult(Reported):
             f" model next: {', '.join(self.embed_next)}."
         )
 
+    @takes_kinds
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
         """A table of the queries, sorted so that those for which `option` scores worst compared with `to`
         come first. Columns: query, the two scores, change.
         """
+        for name, one in {"option": option, "to": to}.items():
+            need_one_of(name, one, self.scores)
         before = self.scores[to]
         now = self.scores[option]
         columns = {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}

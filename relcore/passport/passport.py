@@ -20,7 +20,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from relcore.base.access import expand_home
+from relcore.base.arguments import random_generator
 from relcore.base.errors import SpaceError, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.numbers import band, beside, counted, short, signed
 from relcore.base.records import checked_tensors, damaged_file, file_bytes
 from relcore.base.report import Report, Reported, Table
@@ -30,7 +32,7 @@ from relcore.base.writing import write
 from relcore.engine.engine import thin_svd
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import as_space, shared_ids
-from relcore.spaces.space import LatentSpace, ids_of
+from relcore.spaces.space import LatentSpace, MatrixLike, ids_of, matrix
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -104,7 +106,8 @@ class Passport:
             raise SpaceError("a passport: expected anchors without line breaks, got one with some; mend it")
 
     @classmethod
-    def of(cls, space: LatentSpace, card: PassportCard | None = None) -> Passport:
+    @takes_kinds
+    def of(cls, space: MatrixLike, card: PassportCard | None = None) -> Passport:
         """A passport of all rows of a space. Raises a SpaceError for too few or too many rows, and for
         zero vectors."""
         space = as_space(space)
@@ -126,17 +129,19 @@ class Passport:
     def space(self) -> LatentSpace:
         return LatentSpace(self.vectors, self.ids, name=self.card.model or "passport")
 
-    def with_fingerprint(self, domains: Sequence[np.ndarray]) -> Passport:
+    @takes_kinds
+    def with_fingerprint(self, domains: Sequence[MatrixLike]) -> Passport:
         """This passport with a fingerprint of the model. `domains` has rows (n, d) for each of at least three
         domains.
         """
-        if len(domains) < DOMAINS or {rows.shape[1] for rows in domains} != {self.vectors.shape[1]}:
-            got = ", ".join(f"{len(rows):,} × {rows.shape[1]}" for rows in domains) or "none"
+        matrices = [matrix(rows, "domains") for rows in domains]
+        if len(matrices) < DOMAINS or {rows.shape[1] for rows in matrices} != {self.vectors.shape[1]}:
+            got = ", ".join(f"{len(rows):,} × {rows.shape[1]}" for rows in matrices) or "none"
             raise SpaceError(
                 f"fingerprint: expected vectors of {DOMAINS} domains or more, as wide as the anchors, got"
                 f" {got}; embed other texts with the same model, too"
             )
-        return replace(self, fingerprint=ShortAxes.of(*domains, most=FINGERPRINT))
+        return replace(self, fingerprint=ShortAxes.of(*matrices, most=FINGERPRINT))
 
     def to_bytes(self) -> bytes:
         anchors = "\n".join(self.ids).encode()
@@ -153,9 +158,12 @@ class Passport:
         dtype = next((name for name, rows in exact if rows.all()), "float32")
         return file_bytes(tensors, KEY, _Header(layout, self.card, dtype, *digests))
 
-    def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> PassportChange:
+    @takes_kinds
+    def check(self, new: MatrixLike, random_state: int = 0) -> PassportChange:
+        random_generator(random_state)
         return check(self, new, random_state)
 
+    @takes_kinds
     def save(self, path: str | Path) -> None:
         path = Path(path)
         if path.suffix.lower() != SUFFIX:
@@ -163,6 +171,7 @@ class Passport:
         write(path, self.to_bytes())
 
     @classmethod
+    @takes_kinds
     def load(cls, path: str | Path) -> Passport:
         """Read a passport. Raises a SpaceError for a file that is no passport, is damaged, or has a later
         layout."""
@@ -444,7 +453,7 @@ class PassportChange(Reported):
         return ""
 
 
-def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int = 0) -> PassportChange:
+def check(passport: Passport, new: MatrixLike, random_state: int = 0) -> PassportChange:
     """Compare new vectors of a passport's anchors with the vectors in the passport, and name the kind of
     change. `new` is an array (n, e) in the passport's order, or a space with the ids of the anchors.
 
@@ -598,7 +607,7 @@ def correlation(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def paired_anchors(
-    passport: Passport, new: LatentSpace | np.ndarray
+    passport: Passport, new: MatrixLike
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """The ids of the m anchors that `new` has, their vectors in the passport (m, d), and their vectors in
     `new` (m, e). Raises the same errors as `check`."""

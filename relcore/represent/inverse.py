@@ -14,6 +14,7 @@ import pandas as pd
 
 from relcore.base.arguments import need_number, need_whole, random_generator
 from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.kinds import need_kinds
 from relcore.base.names import DELTA, INVERSES
 from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.engine.engine import Engine
@@ -125,11 +126,11 @@ class InverseRelativeProjection(Estimator):
             anchors that all lie on one line; a δ that keeps only one anchor; invalid settings.
         """
         need_one_of("method", self.method, INVERSES)
-        need_one_of("lengths", self.lengths, ("paper", "mean"))
         need_whole("omega", self.omega, 1, MOST_PRUNINGS)
         need_number("delta", self.delta, low=0, high=1)
         need_number("ridge", self.ridge, above=0)
         random_generator(self.random_state)
+        need_kinds(self)
         self.__dict__.pop("rank_", None)  # an earlier fit may have cached it
         sides = "source_anchors", "target_anchors"
         source, target = self._paired_matrices(sides, source_anchors, target_anchors)

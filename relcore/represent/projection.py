@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.arguments import need_number, need_whole, random_generator
-from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.errors import SpaceError, brief, need_one_of
+from relcore.base.kinds import need_kinds
 from relcore.base.names import SIMILARITIES
 from relcore.base.rows import mean_row
 from relcore.represent.estimator import Estimator
@@ -101,6 +102,7 @@ class RelativeProjection(Estimator):
             No anchors; row numbers outside X; widths that differ; numbers that are not finite; an unknown
             similarity; whitening with a similarity other than the cosine.
         """
+        need_kinds(self)
         given = X
         X = matrix(X, by_block=True)
         n, width = X.shape
@@ -120,7 +122,7 @@ class RelativeProjection(Estimator):
             reason = "at least one, got none; pick some by hand or with select_anchors"
         elif rows.ndim == 2:
             if rows.shape[1] == width:
-                self.fit_from(mean, np.asarray(rows, dtype=np.float32), X)
+                self._fit(mean, np.asarray(rows, dtype=np.float32), X)
                 self._sees(given, width, len(rows))
                 return self
             reason = f"vectors of width {width} like the space, got {rows.shape[1]}"
@@ -131,17 +133,28 @@ class RelativeProjection(Estimator):
             reason = f"rows 0 … {n - 1}, got {outside[0]}"
         if reason:
             raise SpaceError(f"anchors: expected {reason}")
-        self.fit_from(mean, X[rows], X)
+        self._fit(mean, X[rows], X)
         self._sees(given, width, len(rows), _ids_at(given, rows))
         return self
 
-    def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> Self:
+    def fit_from(self, mean: np.ndarray, anchors: MatrixLike, rows: MatrixLike) -> Self:
         """Fit to a space of which only the mean (d,), the anchor vectors (k, d) and some rows (m, d) are
         available.
 
         The rows should be those of `clustered_rows`. Similarities that learn from rows use only these, so the
         result is the same as with all rows.
         """
+        need_kinds(self)
+        starred = matrix(anchors, "anchors")
+        width = starred.shape[1]
+        known = np.empty((0, width), np.float32)
+        if getattr(rows, "shape", None) != known.shape:  # most similarities need no rows
+            known = matrix(rows, "rows", by_block=True)
+        if known.shape[1] != width:
+            raise SpaceError(f"rows: expected width {width} like the anchors, got {known.shape[1]}")
+        return self._fit(checked_row(mean, width, "mean"), starred, known)
+
+    def _fit(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> Self:
         if isinstance(self.similarity, Similarity):  # fit a copy of the given instance
             similarity = copy(self.similarity)
         else:
@@ -192,7 +205,7 @@ def checked_row(row: Any, width: int, name: str) -> np.ndarray:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        got = f"{row!r:.60}"
+        got = f"{brief(row, 60)}"
         if isinstance(row, np.ndarray):
             got = f"{row.dtype} {row.shape}"
         raise SpaceError(f"{name}: expected {width} finite numbers, one per column, got {got}")

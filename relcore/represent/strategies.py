@@ -10,6 +10,7 @@ import pandas as pd
 
 from relcore.base.arguments import need_ids, need_whole, random_generator
 from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.names import STRATEGIES
 from relcore.base.rows import mean_row, unit_rows
 from relcore.spaces.matching import as_space
@@ -36,6 +37,7 @@ Strategy: TypeAlias = Literal[
 ]
 
 
+@takes_kinds
 def select_anchors(
     space: MatrixLike,
     n_anchors: int,

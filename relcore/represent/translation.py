@@ -7,7 +7,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from relcore.base.arguments import is_number
 from relcore.base.errors import SpaceError
+from relcore.base.kinds import need_kinds, takes_kinds
 from relcore.engine.engine import Engine
 from relcore.represent.estimator import Estimator, column_names, need_finite
 from relcore.represent.projection import checked_row
@@ -28,6 +30,7 @@ class _Translation(Estimator):
 
     def fit(self, source: MatrixLike, target: MatrixLike) -> Self:
         """Fit the map to paired rows: source (k, d_source) and target (k, d_target)."""
+        need_kinds(self)
         given = source, target
         source, target = self._paired_matrices(("source", "target"), source, target, np.float64)
         means = source.mean(axis=0), target.mean(axis=0)
@@ -39,13 +42,14 @@ class _Translation(Estimator):
         self._sees(given[0], source.shape[1], target.shape[1], column_names(given[1]))
         return self
 
+    @takes_kinds
     def transform(self, X: MatrixLike, less: np.ndarray | float = 0.0) -> np.ndarray:
         """Map source rows (n, d_source) into the target space, and subtract the target row `less`: (n,
         d_target) float32."""
         given = X
         X = self._check_width(X, by_block=True)
         mean = None
-        if not isinstance(less, int | float):
+        if not is_number(less):
             less = checked_row(less, self._n_features_out, "less")
         if self._centred:
             mean = self.source_mean_

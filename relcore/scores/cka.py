@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import SpaceError, brief, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.numbers import short
 from relcore.base.rows import ROWS_PER_BLOCK, centred, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.scores.score import CENTRE, ChanceLevel, Score
 from relcore.spaces.ids import Texts
-from relcore.spaces.matching import checked_names, paired_matrices, partner_rows
+from relcore.spaces.matching import checked_names, need_columns_in_one_order, paired_matrices, partner_rows
 from relcore.spaces.space import MatrixLike, ids_of
 
 # The first three moments of linear CKA (Escoufier's RV coefficient) under permutations of the rows.
@@ -426,6 +427,7 @@ def power_near(squares: np.ndarray) -> float:
     return 1.0
 
 
+@takes_kinds
 def linear_cka(
     X: MatrixLike,
     Y: MatrixLike,
@@ -470,7 +472,7 @@ def _need_moments(own: Any, n: int, in_order: bool) -> None:
     fits = isinstance(own, tuple | list) and len(own) == 2
     if not (fits and all(isinstance(one, OwnMoments) and len(one.lengths) == n for one in own)):
         raise SpaceError(
-            f"own: expected the OwnMoments of both spaces, with {n:,} rows each, got {own!r:.60}"
+            f"own: expected the OwnMoments of both spaces, with {n:,} rows each, got {brief(own, 60)}"
         )
     if not in_order:
         raise SpaceError("own: expected moments of rows in one order, got spaces in two; leave own out")
@@ -545,6 +547,7 @@ def cosine_score(
     return Score(paired / n, metric="cosine", n=n, null=null)
 
 
+@takes_kinds
 def mean_cosine(source: MatrixLike, target: MatrixLike, *, of_unit_length: bool = False) -> Score:
     """The mean cosine of paired rows, −1 … 1, for row-aligned spaces (n, d) of the same width. It is 1 if all
     directions are equal.
@@ -566,6 +569,7 @@ def mean_cosine(source: MatrixLike, target: MatrixLike, *, of_unit_length: bool 
     >>> round(mean_cosine(X, 3 * X), 3)
     1.0
     """
+    need_columns_in_one_order(source, target)
     source, target = paired_matrices(source, target, ("source", "target"))
     if source.shape != target.shape:
         raise SpaceError(f"expected row-aligned spaces of one width, got {source.shape} and {target.shape}")

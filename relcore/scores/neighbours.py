@@ -12,6 +12,7 @@ import numpy as np
 from relcore.base.arguments import need_whole, random_generator, row_numbers
 from relcore.base.environment import resolve
 from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.kinds import takes_kinds
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.engine.nearest import nearest, nearest_within, need_k
@@ -26,7 +27,7 @@ from relcore.scores.score import (
     mean_difference,
     sampling_interval,
 )
-from relcore.spaces.matching import paired_matrices
+from relcore.spaces.matching import need_columns_in_one_order, paired_matrices
 from relcore.spaces.space import MatrixLike
 from relcore.spaces.split import derangement
 
@@ -325,6 +326,7 @@ def _search(
     return Neighbours(sides[0], sides[1], queries, first, second, convention, device)
 
 
+@takes_kinds
 def jaccard(
     source: MatrixLike,
     target: MatrixLike,
@@ -356,12 +358,15 @@ def jaccard(
     >>> jaccard(X, np.random.default_rng(1).permutation(X)) < 0.1
     True
     """
+    if convention == "paper":
+        need_columns_in_one_order(source, target)
     neighbours = _neighbours_of_pair(source, target, k, convention, n_queries, queries, random_state, device)
     if convention == "mutual":
         return neighbours.jaccard()
     return _with_note(neighbours.jaccard(), neighbours)
 
 
+@takes_kinds
 def mrr(
     source: MatrixLike,
     target: MatrixLike,
@@ -392,6 +397,7 @@ def mrr(
     >>> mrr(X, X[:, ::-1]).note[:63]
     'Neighbours agree much more within the spaces (overlap 1.000) th'
     """
+    need_columns_in_one_order(source, target)
     neighbours = _neighbours_of_pair(source, target, k, convention, n_queries, queries, random_state, device)
     return _with_note(neighbours.mrr(), neighbours)
 

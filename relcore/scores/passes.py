@@ -13,6 +13,7 @@ import pandas as pd
 
 from relcore.base.arguments import need_kind, need_sequence, need_whole
 from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.rows import Rows as RowSource
 from relcore.base.rows import row_blocks
 from relcore.engine.device import Device, NumpyDevice, on_device
@@ -224,6 +225,7 @@ class AlignedPair:
     known: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
+    @takes_kinds
     def of(
         cls,
         source: MatrixLike | RowSource,

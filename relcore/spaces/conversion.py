@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, brief
 from relcore.base.rows import out_of_range
 
 _TIMES = {np.datetime64, np.timedelta64}  # NumPy would take them for numbers
@@ -42,7 +42,7 @@ def plain_array(X: Any, name: str) -> np.ndarray:
         if given.ndim:
             got = f"shape {given.shape}"
         else:
-            got = f"{X!r:.40}"
+            got = f"{brief(X)}"
         raise SpaceError(
             f"{name}: expected a matrix (n, d), an array, DataFrame, tensor, sparse matrix, list of rows or"
             f" LatentSpace, got {got}. Reshape your data: rows.reshape(1, -1) makes a single row a matrix"

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.arguments import need_sequence
+from relcore.base.arguments import need_sequence, need_whole
 from relcore.base.errors import NoCommonId, SpaceError, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.mapped_rows import BLOCK_ROWS
 from relcore.spaces.ids import (
     AuditedIds,
@@ -116,6 +117,22 @@ def paired_matrices(
     return first, second if rows is None else second[rows]
 
 
+def need_columns_in_one_order(X: Any, Y: Any) -> None:
+    """Raise a SpaceError if two tables have the same columns in another order. Scores that need common axes
+    compare column by column; tables whose columns have other names are compared by position."""
+    first = getattr(X, "columns", None)
+    second = getattr(Y, "columns", None)
+    if first is None or second is None:
+        return
+    first = list(first)
+    second = list(second)
+    if first != second and sorted(map(str, first)) == sorted(map(str, second)):
+        raise SpaceError(
+            f"target: expected the columns of the source in their order, {quote(first[:3])} …, got the same"
+            f" in another order, {quote(second[:3])} …; take them as target[source.columns]"
+        )
+
+
 def checked_names(ids: Any, n: int) -> np.ndarray | None:
     """The argument `ids` of a score: the names (n,) of the rows, or None. Raises a SpaceError unless they are
     n distinct texts."""
@@ -199,9 +216,11 @@ class Match:
     def ids(self) -> np.ndarray:
         return self.source.ids
 
+    @takes_kinds
     def pair(self, number: int = 1) -> Match:
         """The match of the source with one of the other spaces, by default the target. Its rows are those
         that all spaces share."""
+        need_whole("number", number, 1, len(self.spaces) - 1)
         return replace(self, target=self.spaces[number], others=())
 
     def __len__(self) -> int:

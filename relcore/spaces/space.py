@@ -12,8 +12,9 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from relcore.base.arguments import need_iterable
+from relcore.base.arguments import need_ids, need_iterable, row_numbers
 from relcore.base.errors import SpaceError, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.mapped_rows import MappedRows, as_mapped_rows
 from relcore.base.memory import call_content
 from relcore.base.rows import NOT_FINITE, DerivedRows, Rows, length_reason, lengths
@@ -108,6 +109,7 @@ class LatentSpace:
 
     note: str = ""
 
+    @takes_kinds
     def __init__(
         self,
         vectors: MatrixLike,
@@ -246,7 +248,7 @@ class LatentSpace:
         SpaceError
             The space lacks some of the ids. The message names the first three.
         """
-        need_iterable("ids", ids, "ids")
+        ids = need_ids("ids", ids)
         wanted = pd.Index(list(ids), dtype=object)
         if self._row_numbers is None:
             rows: np.ndarray = self.index.get_indexer(wanted)
@@ -266,6 +268,7 @@ class LatentSpace:
         times = Counter(folded)
         return {key: item for key, item in zip(folded, self.ids, strict=True) if times[key] == 1}
 
+    @takes_kinds
     def as_written(self, ids: Sequence[str]) -> tuple[str, ...]:
         """The ids, spelled in upper and lower case as in this space. "Paris" becomes "paris" if that is the
         only id of the space that differs from it only in case.
@@ -286,8 +289,11 @@ class LatentSpace:
         columns["ids"] = self._row_numbers or self.ids
         return LatentSpace(self._vectors if self._stored is None else self._stored, **columns | changes)
 
+    @takes_kinds
     def take(self, rows: np.ndarray, name: str | None = None) -> LatentSpace:
-        rows = np.asarray(rows)
+        mask = isinstance(rows, np.ndarray) and rows.dtype == bool and rows.shape == (len(self),)
+        if not mask:
+            rows = row_numbers("rows", rows, len(self))
         return LatentSpace(
             self.vectors[rows],
             self._row_numbers.at(rows) if self._row_numbers else self.ids[rows],

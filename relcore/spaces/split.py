@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from relcore.base.arguments import need_sequence, need_whole, row_numbers
-from relcore.base.errors import SpaceError, quote
+from relcore.base.arguments import need_ids, need_sequence, need_whole, row_numbers
+from relcore.base.errors import SpaceError, brief, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.memory import MadeOnce
 from relcore.spaces.ids import AuditedIds, GuessedIds, Texts, scored_rows
 from relcore.spaces.matching import NONE_KNOWN
@@ -123,6 +124,7 @@ class Split:
     def untested(self) -> np.ndarray:
         return np.delete(np.arange(self.n), self.test)
 
+    @takes_kinds
     def queries(self, n_queries: int | None = None) -> np.ndarray:
         """The row numbers of the queries, ascending. By default they are all test rows. With `n_queries`,
         they are a random sample of that many test rows.
@@ -152,6 +154,7 @@ class Split:
         return kept[self.random_state][self.test]
 
     @classmethod
+    @takes_kinds
     def held_out(
         cls, ids: Sequence[str] | np.ndarray, anchors: Sequence[int] | np.ndarray = (), random_state: int = 0
     ) -> Split:
@@ -165,6 +168,7 @@ class Split:
         """
         need_sequence("ids", ids, "ids")
         anchors = row_numbers("anchors", anchors, len(ids))
+        need_ids("ids", ids)
         test = np.flatnonzero(_testable(ids, anchors))
         others = ""
         if isinstance(ids, AuditedIds):
@@ -178,6 +182,7 @@ class Split:
         return cls(ids, anchors, np.empty(0, dtype=np.int64), test, random_state)
 
     @classmethod
+    @takes_kinds
     def draw(
         cls,
         ids: Sequence[str] | np.ndarray,
@@ -210,10 +215,11 @@ class Split:
         need_sequence("ids", ids, "ids")
         need_sequence("test_ids", test_ids, "ids")
         anchors = row_numbers("anchors", anchors, len(ids))
+        need_ids("ids", ids)
         testable = _testable(ids, anchors)
         ids = np.asarray(ids, dtype=object)
         if not (isinstance(test_fraction, int | float | np.floating) and 0 < test_fraction < 1):
-            raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {test_fraction!r:.40}")
+            raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {brief(test_fraction)}")
         if labels is not None:
             need_sequence("labels", labels, "labels", len(ids))
         keys = row_keys(ids, "test", random_state)

@@ -11,8 +11,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from relcore.base.arguments import need_kind
+from relcore.base.arguments import need_kind, need_whole
 from relcore.base.errors import need_one_of, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.names import FIGURES, METHODS, STITCH_METRICS
 from relcore.base.numbers import and_list, counted, short
 from relcore.base.report import Report, Reported, Table
@@ -113,6 +114,7 @@ class StitchResult(Reported):
         text = f"Classes not tested, because all their rows are trained on: {quote(names[:3])}{more}."
         return text if names else ""
 
+    @takes_kinds
     def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
         """The scores (random states, E, E); NaN if a pair has no answer.
 
@@ -120,6 +122,7 @@ class StitchResult(Reported):
         perfect.
         """
         need_one_of("metric", metric, self.metrics)
+        self._need_method(method)
         return np.array(
             [
                 [[self._score(run.truth, cell, metric) for cell in row] for row in run.answers[method]]
@@ -127,16 +130,20 @@ class StitchResult(Reported):
             ]
         )
 
+    @takes_kinds
     def matrix(self, method: str, metric: str = "accuracy") -> tuple[np.ndarray, np.ndarray]:
         """The mean and the standard deviation over the random states, both (E, E). If there is a single
         state, the deviation is 0."""
         return _mean_and_deviation(self.by_state(method, metric))
 
+    @takes_kinds
     def chance(self, metric: str = "accuracy") -> float:
         """The score of always answering the most frequent class, averaged over the random states."""
+        need_one_of("metric", metric, self.metrics)
         scores = [self._score(run.truth, np.full(len(run.truth), run.majority), metric) for run in self.runs]
         return float(np.mean(scores))
 
+    @takes_kinds
     def permuted(self, method: str, metric: str = "accuracy") -> float:
         """The score of the same answers after the labels of the test rows are permuted. It is the exact mean
         over all permutations, averaged over stitched pairs and random states. If no pair can be stitched,
@@ -144,6 +151,8 @@ class StitchResult(Reported):
 
         For weighted F1, answers in all classes score higher than always answering the same class.
         """
+        need_one_of("metric", metric, self.metrics)
+        self._need_method(method)
         scores = [
             _score_of(_permuted(self._confusion(run.truth, answers)), metric)
             for run in self.runs
@@ -154,6 +163,7 @@ class StitchResult(Reported):
             return float(np.mean(scores))
         return float("nan")
 
+    @takes_kinds
     def chance_level(self, method: str, metric: str = "accuracy") -> float:
         """The larger one of `chance` and `permuted`. Both ignore the rows."""
         levels = [self.chance(metric), self.permuted(method, metric)]
@@ -182,11 +192,13 @@ class StitchResult(Reported):
         columns = "method metric stitched stitched_deviation own own_deviation chance permuted pairs of"
         return pd.DataFrame(rows, columns=columns.split())
 
+    @takes_kinds
     def report(
         self, metric: str = "accuracy", spaces: Sequence[SpaceSpec] = (), digests: Sequence[str] = ()
     ) -> Report:
         """A report with the best method and a matrix per method. The recipe of its figure names these
         spaces."""
+        need_one_of("metric", metric, self.metrics)
         names, common = short_names(self.encoders)
         printed = printed_summary(self)
         several = len(self.runs) > 1
@@ -227,18 +239,26 @@ class StitchResult(Reported):
             {"stitch-matrix": partial(chart.draw, self)},
         )
 
+    @takes_kinds
     def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
         """The confusion matrix (C, C) over all random states: the number of test rows of each true class
         (rows) with each answered class (columns)."""
+        self._need_method(method)
+        for name, number in {"encoder": encoder, "head": head}.items():
+            need_whole(name, number, 0, len(self.encoders) - 1)
         tables = [self._confusion(run.truth, run.answers[method][encoder, head]) for run in self.runs]
         return np.sum(tables, axis=0)
 
+    @takes_kinds
     def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
         """A table with one row per class. Columns: class, precision, recall, f1, rows (number of its test
         rows)."""
         precision, recall, f1, support = class_scores(self.confusion(method, encoder, head))
         columns = {"class": self.classes, "precision": precision, "recall": recall, "f1": f1, "rows": support}
         return pd.DataFrame(columns)
+
+    def _need_method(self, method: str) -> None:
+        need_one_of("method", method, self.runs[0].answers)
 
     def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> np.ndarray:
         answered = answers != NO_ANSWER
@@ -286,6 +306,7 @@ def _mean_and_deviation(by_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, by_state.std(axis=0, ddof=1) if len(by_state) > 1 else np.zeros_like(mean)
 
 
+@takes_kinds
 def stitch_matrix(
     spaces: Sequence[MatrixLike],
     spec: StitchSpec = StitchSpec(),

@@ -51,6 +51,7 @@ class UniverseChart(SpacesRecipe, figure="universe"):
     chart: str = "accuracy"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         need_one_of("chart", self.chart, CHARTS)
 
     def draw(

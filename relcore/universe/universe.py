@@ -21,6 +21,7 @@ import pandas as pd
 
 from relcore.base.access import expand_home, regular_file
 from relcore.base.errors import NoCommonId, SpaceError, quote
+from relcore.base.kinds import takes_kinds
 from relcore.base.numbers import counted, percent, short
 from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
@@ -155,6 +156,7 @@ class Universe(Reported):
     same_class: tuple[float, float] | None = None
 
     @classmethod
+    @takes_kinds
     def fit(
         cls,
         spaces: Sequence[LatentSpace | MatrixLike],
@@ -289,13 +291,15 @@ class Universe(Reported):
             [[np.nan if score is None else score.top1 for score in row] for row in self.scores], dtype=float
         )
 
+    @takes_kinds
     def member(self, name: str) -> FittedMember:
         found = next((member for member in self.members if member.name == name), None)
         if found is None:
             raise SpaceError(f"space: expected one of {quote(self.names)}, got {name!r:.80}")
         return found
 
-    def map(self, X: np.ndarray, name: str) -> np.ndarray:
+    @takes_kinds
+    def map(self, X: MatrixLike, name: str) -> np.ndarray:
         """Map rows (n, d) of a space into the common space, an array (n, D) float32. Raises a SpaceError for
         an unknown name, a wrong width, and numbers that are not finite.
         """
@@ -307,7 +311,8 @@ class Universe(Reported):
         need_finite(places[:, 0])
         return places
 
-    def translate(self, X: np.ndarray, source: str, target: str) -> np.ndarray:
+    @takes_kinds
+    def translate(self, X: MatrixLike, source: str, target: str) -> np.ndarray:
         """Translate rows (n, d_source) of one space into another one, an array (n, d_target) float32. Raises
         as `map`.
 
@@ -316,6 +321,7 @@ class Universe(Reported):
         """
         return self.member(target).back(self.map(X, source))
 
+    @takes_kinds
     def add(self, space: LatentSpace) -> Self:
         """The universe with one more space. The maps of the other spaces do not change.
 
@@ -396,6 +402,7 @@ class Universe(Reported):
                     f" {float(score)!r:.20}, top1 {score.top1!r:.20}, n {score.n!r:.20}"
                 )
 
+    @takes_kinds
     def save(self, path: str | Path) -> None:
         """Write a `.universe` file: safetensors with JSON metadata and checksums, nothing pickled."""
         path = expand_home(path)
@@ -411,6 +418,7 @@ class Universe(Reported):
         return stream.getvalue()
 
     @classmethod
+    @takes_kinds
     def load(cls, path: str | Path) -> Self:
         """Read a file that `save` wrote. Raises a SpaceError for another kind of file, a damaged file, and a
         file of a later version."""

@@ -1,6 +1,8 @@
 """Hostile .npz archives; the independent reading is numpy.load."""
 
 import io
+import os
+import pickle
 import warnings
 import zipfile
 import zlib
@@ -24,6 +26,11 @@ from tests.hostile.cases import (
 from tests.hostile.npy import headed, npy, shaped
 
 FILE = "words.npz"
+
+
+class Runs:
+    def __reduce__(self):
+        return os.system, ("touch executed",)
 
 
 def npz(save=np.savez, **arrays):
@@ -90,10 +97,13 @@ def cases():
     read = space(FILE)
     full = {"vectors": TABLE, "ids": IDS, "labels": LABELS, "counts": COUNTS}
     whole = npz(**full)
+    objects = {**full, **{name: np.array(full[name], dtype=object) for name in ("ids", "labels")}}
     numbers = np.arange(12) + 5
     right = {
         "all columns": (whole, first()),
         "compressed": (npz(np.savez_compressed, **full), first()),
+        "objects as ids and labels": (npz(**objects), first()),
+        "objects, compressed": (npz(np.savez_compressed, **objects), first()),
         "whole numbers as ids": (npz(vectors=TABLE, ids=numbers), rows(TABLE, list(map(str, numbers)))),
     }
     yield from controls(read, FILE, right)
@@ -106,7 +116,14 @@ def cases():
         "counts with fractions": {"counts": np.arange(12) / 3},
         "counts beyond int64": {"counts": np.arange(12).astype(np.uint64) + 2**63},
         "NaN": {"vectors": TABLE * np.nan},
-        "objects as ids": {"ids": np.array(IDS, dtype=object)},
+        "numbers as objects": {"ids": np.arange(12).astype(object)},
+        "an id is missing": {"ids": np.array([*IDS[:-1], None], dtype=object)},
+        "an id in bytes": {"ids": np.array([*IDS[:-1], b"x"], dtype=object)},
+        "half a surrogate pair": {"ids": np.array([*IDS[:-1], "\ud800"], dtype=object)},
+        "an object that runs code": {"ids": np.array([*IDS[:-1], Runs()], dtype=object)},
+        "a class among the ids": {"ids": np.array([*IDS[:-1], zipfile.ZipFile], dtype=object)},
+        "objects as counts": {"counts": np.array(COUNTS, dtype=object)},
+        "objects as vectors": {"vectors": TABLE.astype(object)},
     }
     yield from each(read, FILE, {name: npz(**(full | change)) for name, change in changes.items()})
     locked = bytearray(whole)
@@ -126,5 +143,23 @@ def cases():
         "pickled ids": zipped(table, ("ids", headed(shaped("(1,)", "'|O'"), PICKLE))),
     }
     yield from each(read, FILE, contents)
+    texts = pickle.dumps(np.array(IDS, dtype=object), 4)
+    begin = texts[: texts.index(b"]")]
+    pickles = {
+        "cut short": texts[:-20],
+        "other texts after it": texts[:-1] + texts,
+        "a text of 2⁶⁰ bytes": begin + b"](\x8d" + (1 << 60).to_bytes(8, "little"),
+        "without an end": begin + b"](" + 10**6 * b"h\x00",
+        "10⁶ lists in each other": begin + 10**6 * b"]",
+        "a memo that refers to a class": texts.replace(b"\x8c\x05word0", b"h\x02", 1),
+        "a name of another module": texts.replace(b"_reconstruct", b"_frombuffer_", 1),
+        "another class": texts.replace(b"\x8c\x07ndarray", b"\x8c\x07memmap_", 1),
+        "a persistent object": begin + b"P1\n.",
+        "an extension": begin + b"\x82\x01.",
+        "the memo of texts in a loop": texts.replace(b"]\x94", b"]\x94h\x12", 1),
+    }
+    head = headed(shaped("(12,)", "'|O'"))
+    archives = {f"pickle, {name}": zipped(table, ("ids", head + one)) for name, one in pickles.items()}
+    yield from each(read, FILE, archives)
     points = (4, 30, 50, whole.index(b"PK\x01\x02"), whole.rindex(b"PK\x05\x06"))
     yield from hurt(FILE, whole, truth, points)

@@ -66,7 +66,7 @@ def test_killed_process_is_resumed_without_repeating_finished_run(make_runs, log
         "import json, sys\n"
         "from tests.relcore.studies.toy_study import Toy, study_with_toy\n"
         "from relcore.runs.jobs import JobQueue\nfrom relcore.runs.store import Store\n"
-        "from relcore.studies.study import StudyRuns, StudySpec\n"
+        "from relcore.studies.runs import StudyRuns\nfrom relcore.studies.study import StudySpec\n"
         "spec = StudySpec.from_json(json.loads(sys.argv[1]), study_with_toy)\n"
         "queue = JobQueue(n_workers=2, store=Store(sys.argv[2]))\n"
         "runs = StudyRuns(Toy('toy'), spec)\nruns.start(queue)\nruns.wait(queue)\n"
