@@ -3,6 +3,8 @@
 spaces
     LatentSpace, SpaceSpec, load_space, save_space, load_words, example_spaces, bundled_results,
     BundledResults, read_selection, Selection, match, Match, Split, RelscopeError, SpaceError
+networks
+    encode, layers
 anchors
     select_anchors, RelativeProjection, ProjectionSpec
 measures
@@ -44,6 +46,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.drift.chart import DriftChart as DriftChart
     from relcore.drift.check import Drift as Drift, DriftCheck as DriftCheck, drift as drift
     from relcore.drift.thresholds import Thresholds as Thresholds
+    from relcore.encode.network import encode as encode, layers as layers
     from relcore.encoders.words import load_words as load_words
     from relcore.figures.charts import Line as Line, Lines as Lines
     from relcore.figures.export import (
@@ -130,6 +133,10 @@ GROUPS = {
         "Split": "spaces.split",
         "RelscopeError": "base.errors",
         "SpaceError": "base.errors",
+    },
+    "networks": {
+        "encode": "encode.network",
+        "layers": "encode.network",
     },
     "anchors": {
         "select_anchors": "represent.strategies",
@@ -235,7 +242,8 @@ def _public(name: str) -> "Any":
     return getattr(import_module(f"relcore.{_MODULES[name]}"), name)
 
 
-_FOLDERS = ("check", "drift", "invert", "migrate")  # folders that have the name of their public function
+# Folders that have the name of their public function.
+_FOLDERS = ("check", "drift", "encode", "invert", "migrate")
 
 
 class _CallableFolder(type(sys)):

@@ -365,6 +365,7 @@ WRITERS = {
     "relcore.runs.entries": "into a folder of unfinished entries",
     "relcore.runs.cluster": "locks a file that holds nothing to read",
     "relcore.runs.store": "moves entries from that folder, and locks files that hold nothing to read",
+    "relcore.encode.row_files": "into a folder that gets its name once it is whole, or a temporary one",
     "relcore.sharded.places": "to addresses, which show an object once it is closed",
     "app.saving": "renames files that are whole",
     "relcore.files.zip_files": "into a folder that gets its name once it is whole",

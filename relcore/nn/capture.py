@@ -126,33 +126,44 @@ class Capture:
 
         return keep
 
+    def run(self, *inputs: Any, **named: Any) -> dict[str, Any]:
+        """Run the network once, and return the output of each layer that runs for these inputs, as it is."""
+        self._outputs.clear()
+        whole = self.model(*inputs, **named)
+        found = {OUTPUT: whole} | self._outputs
+        self._outputs = {}
+        return {name: found[name] for name in self.names if name in found}
+
     def outputs(self, *inputs: Any, **named: Any) -> dict[str, Tensor]:
-        """Run the network once, and return the outputs of the layers as they are. Of a layer that returns
-        several tensors, the first is taken.
+        """Run the network once, and return the tensor of each layer. Of a layer that returns several, the
+        first is taken.
 
         Raises
         ------
         SpaceError
             A layer does not run for these inputs, or returns no tensor.
         """
-        self._outputs.clear()
-        whole = self.model(*inputs, **named)
-        found = {OUTPUT: whole} | self._outputs
-        self._outputs = {}
+        found = self.run(*inputs, **named)
         if unused := [name for name in self.names if name not in found]:
             raise SpaceError(
                 f"layers: expected layers that run for these inputs, got {quote(unused[:3])}, which do not;"
                 " relcore.layers(model, example) lists those that do"
             )
-        return {name: _tensor_of(found[name], name) for name in self.names}
+        return {name: tensor_of(output, name) for name, output in found.items()}
 
     def __call__(
-        self, *inputs: Any, n: int | None = None, mask: Tensor | None = None, **named: Any
+        self,
+        *inputs: Any,
+        n: int | None = None,
+        mask: Tensor | None = None,
+        n_places: int | None = None,
+        **named: Any,
     ) -> dict[str, Tensor]:
         """Run the network once on a batch of n items, and return the rows (n, d) of each layer.
 
         `mask` (n, t) tells which tokens count. By default, n is the length of the first tensor, and the mask
-        is the input `attention_mask`.
+        is the input `attention_mask`. If a picture has `n_places` patches, the tokens before these do not
+        count in means.
         """
         if n is None:
             n = _length_of([*inputs, *named.values()])
@@ -160,7 +171,7 @@ class Capture:
             mask = named.get("attention_mask")
         outputs = self.outputs(*inputs, **named)
         return {
-            name: pooled(output, self.pooling, n, mask, self._modules.get(name), name)
+            name: pooled(output, self.pooling, n, mask, self._modules.get(name), name, n_places)
             for name, output in outputs.items()
         }
 
@@ -188,7 +199,8 @@ def matching_layers(model: nn.Module, layers: str | Sequence[str] | None) -> tup
     return tuple(name for name in known if name in wanted)
 
 
-def _tensor_of(output: Any, name: str) -> Tensor:
+def tensor_of(output: Any, name: str) -> Tensor:
+    """The tensor that a module returns, or the first one of several."""
     import torch
 
     if isinstance(output, torch.Tensor):
@@ -202,7 +214,7 @@ def _tensor_of(output: Any, name: str) -> Tensor:
         if isinstance(one, torch.Tensor):
             return one
         if isinstance(one, tuple | list | Mapping):
-            return _tensor_of(one, name)
+            return tensor_of(one, name)
     raise SpaceError(
         f"layer {name!r}: expected a module that returns a tensor, got {type(output).__name__}; name one of"
         " the modules in it"
@@ -225,6 +237,7 @@ def pooled(
     mask: Tensor | None = None,
     module: nn.Module | None = None,
     name: str = OUTPUT,
+    n_places: int | None = None,
 ) -> Tensor:
     """The rows (n, d) of the output of a layer for n items, by the rules of `Capture`. The `module` tells
     whether tokens or channels come first."""
@@ -252,6 +265,8 @@ def pooled(
             f"layer {name!r}: expected tokens (items, tokens, d) for the pooling {pooling!r}, got {shape};"
             " choose 'auto' or 'flat'"
         )
+    if n_places and mask is None and pooling in ("auto", "mean"):
+        output = output[:, max(0, output.shape[1] - n_places) :]
     return _token_rows(output, pooling, mask)
 
 

@@ -2,6 +2,7 @@
 runs it.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -20,6 +21,10 @@ assert_type(rc.LatentSpace(X, ["a"], labels=["b"]).labels, np.ndarray | None)
 assert_type(rc.LatentSpace(X).ids, np.ndarray)
 assert_type(rc.save_space(space, Path("copy.npz")), None)
 assert_type((space.vectors, space.ids, len(space), space.name), tuple[np.ndarray, np.ndarray, int, str])
+
+assert_type(rc.encode(len, ["a text"], batch_size=8), rc.LatentSpace)
+assert_type(rc.encode(len, X, layers="conv", folder="rows"), dict[str, rc.LatentSpace])
+listed: Callable[..., DataFrame] = rc.layers
 
 pair = assert_type(rc.match(space, X), rc.Match)
 assert_type((pair.source, pair.n_zero), tuple[rc.LatentSpace, int])

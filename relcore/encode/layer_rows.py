@@ -1,0 +1,159 @@
+"""Run a network on batches, on the right device and in the right precision, and read its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from relcore.base.environment import torch_name
+from relcore.base.errors import SpaceError
+from relcore.encode.batches import InputBatch, is_sentence_transformer
+from relcore.engine.device import full_precision, is_out_of_memory
+from relcore.nn.capture import Capture, Pooling, undisturbed
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+_AT_ONCE = 32  # number of items per batch; larger batches exceed a CPU's cache
+_AT_ONCE_ON_GPU = 256
+
+
+class LayerRows:
+    """A function from an `InputBatch` to the rows (m, d) of each layer, as arrays, within a ``with`` block.
+
+    The network runs where it is, if that is a GPU and `device` is "auto", or else on the chosen device. For
+    another device than its own, a copy of it runs. If memory runs out, batches are halved.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        layers: str | Sequence[str] | None = None,
+        pooling: Pooling = "auto",
+        device: str = "auto",
+        half: bool = False,
+    ) -> None:
+        import torch
+
+        wanted = torch_name(device)
+        tensors = [*model.parameters(), *model.buffers()]
+        own = {one.device for one in tensors}
+        elsewhere = any(one.type != wanted.partition(":")[0] for one in own)
+        if device == "auto" and any(one.type != "cpu" for one in own):
+            elsewhere = False
+        if ":" in wanted and own and own != {torch.device(wanted)}:
+            elsewhere = True
+        if elsewhere:
+            model = deepcopy(model).to(wanted)
+            tensors = [*model.parameters()]
+        self.model = model
+        self.device = tensors[0].device if tensors else torch.device(wanted)
+        self.dtype = next((one.dtype for one in tensors if one.is_floating_point()), torch.float32)
+        self.size = _AT_ONCE if self.device.type == "cpu" else _AT_ONCE_ON_GPU
+        self.capture = Capture(model, layers, pooling)
+        self._half = half
+        self._by_name = not is_sentence_transformer(model)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        import torch
+
+        with ExitStack() as stack:
+            stack.enter_context(undisturbed(self.model))
+            kind = self.device.type
+            if self._half:
+                lower = torch.bfloat16 if kind == "cpu" else torch.float16
+                stack.enter_context(torch.autocast(kind, lower))
+            else:
+                stack.enter_context(full_precision(torch, kind))
+            stack.enter_context(self.capture)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def __call__(self, batch: InputBatch) -> dict[str, np.ndarray]:
+        parts: list[dict[str, np.ndarray]] = []
+        start = 0
+        size = len(batch)
+        while start < len(batch):
+            part = batch
+            if size < len(batch):
+                part = batch.part(start, start + size)
+            try:
+                parts.append(self._rows(part))
+                start += size
+                continue
+            except RuntimeError as error:
+                if not is_out_of_memory(error) and "not enough memory" not in str(error):
+                    raise
+                if size == 1:
+                    raise SpaceError(
+                        f"a single item does not fit the memory of this {self.device.type}; choose a smaller"
+                        " model"
+                    ) from error
+            # Retry outside the except clause, because inside it the traceback keeps the tensors alive.
+            size = -(-size // 2)
+            self._release()
+        if len(parts) == 1:
+            return parts[0]
+        return {layer: np.concatenate([part[layer] for part in parts]) for layer in parts[0]}
+
+    def outputs(self, batch: InputBatch) -> dict[str, Any]:
+        """What each layer that runs returns for a batch, as it is."""
+        inputs, named = self._inputs(batch)
+        return self.capture.run(*inputs, **named)
+
+    def _rows(self, batch: InputBatch) -> dict[str, np.ndarray]:
+        inputs, named = self._inputs(batch)
+        given = batch.inputs if isinstance(batch.inputs, Mapping) else {}
+        rows = self.capture(
+            *inputs,
+            n=len(batch),
+            mask=given.get("attention_mask"),
+            n_places=self._patches(given.get("pixel_values")),
+            **named,
+        )
+        return {layer: one.float().cpu().numpy() for layer, one in rows.items()}
+
+    def _inputs(self, batch: InputBatch) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        inputs = _moved(batch.inputs, self.device, self.dtype)
+        if isinstance(inputs, dict) and self._by_name:
+            return (), inputs
+        return (inputs,), {}
+
+    def _patches(self, pixels: Any) -> int | None:
+        """The number of patches of pictures (m, channels, height, width); None if the network has none."""
+        config = getattr(self.model, "config", None)
+        side = getattr(config, "patch_size", None) or getattr(
+            getattr(config, "vision_config", None), "patch_size", None
+        )
+        if pixels is None or not side:
+            return None
+        height, width = (side, side) if isinstance(side, int) else side
+        return int((pixels.shape[-2] // height) * (pixels.shape[-1] // width))
+
+    def _release(self) -> None:
+        if self.device.type == "cuda":
+            import torch
+
+            torch.cuda.empty_cache()
+
+
+def _moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:
+    """The inputs on a device. Floating numbers get the type of the network's weights."""
+    import torch
+
+    if isinstance(inputs, torch.Tensor):
+        return inputs.to(device, dtype if inputs.is_floating_point() else inputs.dtype)
+    if isinstance(inputs, Mapping):
+        return {name: _moved(one, device, dtype) for name, one in inputs.items()}
+    if isinstance(inputs, tuple | list):
+        return type(inputs)(_moved(one, device, dtype) for one in inputs)
+    return inputs
