@@ -72,7 +72,8 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         starting_models as starting_models,
     )
     from relcore.migrate.result import MigrationResult as MigrationResult
-    from relcore.passport.passport import Passport as Passport, PassportChange as PassportChange
+    from relcore.passport.change import PassportChange as PassportChange
+    from relcore.passport.passport import Passport as Passport
     from relcore.represent.inverse import InverseRelativeProjection as InverseRelativeProjection
     from relcore.represent.projection import RelativeProjection as RelativeProjection
     from relcore.represent.representations import ProjectionSpec as ProjectionSpec
@@ -195,7 +196,7 @@ GROUPS = {
         "starting_models": "migrate.migration",
         "adapters": "adapters",
         "Passport": "passport.passport",
-        "PassportChange": "passport.passport",
+        "PassportChange": "passport.change",
         "check": "check.collection",
         "Checked": "check.collection",
     },

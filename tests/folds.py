@@ -38,7 +38,7 @@ MOST = {
 }
 # Files of relcore and app with more than 600 lines, and the median of relcore: more topics than one.
 LONG_FILE = 600
-MOST_LONG_FILES = 3
+MOST_LONG_FILES = 0
 MOST_MEDIAN = 300
 
 

@@ -23,7 +23,8 @@ from relcore.base.names import FIGURES
 from relcore.cli import main, parser_of
 from relcore.files.formats import Request
 from relcore.migrate.result import TITLES
-from relcore.passport.passport import CHANGES, Passport, PassportCard
+from relcore.passport.change import CHANGES
+from relcore.passport.passport import Passport, PassportCard
 from relcore.runs.store import Store
 from relcore.runs.work import silent
 from relcore.stitch.stitching import StitchSpec, stitch_matrix

@@ -19,12 +19,12 @@ from app.workspace import Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
+from relcore.passport.change import PassportChange
 from relcore.passport.passport import (
     FEWEST_ANCHORS,
     SUFFIX,
     Passport,
     PassportCard,
-    PassportChange,
     check,
     paired_anchors,
 )

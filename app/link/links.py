@@ -21,7 +21,8 @@ from app.tables import chosen_rows
 from app.widgets import space_name
 from app.workspace import BOOTSTRAPPED, Workspace
 from relcore.base.numbers import counted
-from relcore.catalog.catalog import put_pairing, renamed_spec
+from relcore.catalog.catalog import renamed_spec
+from relcore.catalog.renamed import put_pairing
 from relcore.files.links import Pairs
 from relcore.linking.link import Outcome
 from relcore.linking.links_found import BootstrapResult

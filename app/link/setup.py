@@ -57,7 +57,8 @@ class BootstrapSetup:
 
 def choose(workspace: Workspace) -> BootstrapSetup | None:
     """Draw the choosers. If the settings are invalid, the page shows why, and None is returned."""
-    source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
+    specs = (workspace.source, workspace.target)
+    source, target = (compute.load_space(spec) for spec in specs)
     if workspace.source == workspace.target:
         return messages.info(
             "Source and target are the same space. Choose two different spaces above.",
@@ -69,81 +70,102 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
                 f"Linking needs {_FEWEST_ROWS} rows or more in each space; {space.name} has {len(space)}.",
                 ":material/info:",
             )
-    guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
-    if guessed:
+    is_linked = any(spec.rows_of.source == "renamed" for spec in specs)
+    if is_linked:
         show_linked_notice()
-    unknown = guessed or is_pairing_unknown((workspace.source, workspace.target), (source, target))
     # Ids that nobody confirmed do not count as shared, because they may pair the wrong rows.
-    if unknown:
-        n_shared = 0
-    else:
+    n_shared = 0
+    if not is_linked and not is_pairing_unknown(specs, (source, target)):
         n_shared = len(shared_ids([source, target]))
-    fields = settings_of(BootstrapSpec)
     n = min(len(source), len(target))
-    haves = [have for have in _HAVE if have != "shared" or n_shared >= FEWEST_SHARED]
-
-    def number(name: str, key: str, low: float, high: float, usual: float | None, **look: Any) -> Any:
-        return setting_widget(fields[name], f"bootstrap.{key}", usual, low, high, width=140, **look)
 
     above = st.container(horizontal=True, gap="small", vertical_alignment="center")
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
-        titles = {have: _HAVE[have] for have in haves}
-        if "shared" in haves:
-            usual = "shared"
-        elif n < ENOUGH:
-            usual = "few"
-        else:
-            usual = "none"
-        have = segments("Start from", titles, f"bootstrap.have-{'-'.join(haves)}-{usual}", usual)
-        chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
+        start = _chosen_start(n, n_shared)
+        beside = st.container(horizontal=True, width="content", vertical_alignment="bottom")
         details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
     with above:
-        _say_if_paired(workspace, n_shared, have == "shared")
-    if have == "shared":
+        _say_if_paired(workspace, n_shared, start == "shared")
+    if start == "shared":
         _offer_unpaired(workspace, source)
     else:
         needs = ""
-        if have == "none":
+        if start == "none":
             needs = rows_it_takes(source, target)
-        st.caption(f"{_TOLD[have]} {needs}")
+        st.caption(f"{_TOLD[start]} {needs}")
     with details:
-        method = setting_widget(fields["method"], "bootstrap.method")
-        usual = None
-        if method == "paper" and n > PAPER_ROWS:
-            usual = PAPER_ROWS
-        rows = number("rows", f"rows-{n}-{method}", _FEWEST_ROWS, n, usual, placeholder="all")
-        most = min(rows or n, MOST_ANCHORS)
-        n_anchors = number("n_anchors", f"anchors-{most}", 1, most, min(300, max(1, most // 2)))
-        settings = {"n_anchors": n_anchors, "n_seeds": 0}
-        if method == "paper":
-            settings["learning_rate"] = number(
-                "learning_rate", "learning-rate", 0.001, 1.0, LEARNING_RATE, format="%.3f"
-            )
-        settings["precision"] = number("precision", "precision", 0.0, 1.0, PROMISED)
-        settings["random_state"] = number("random_state", "random-state", 0, 10_000, 0)
+        settings = _method_settings(n)
+    n_seeds = 0
     pairs: Pairs | None = ()
-    if have == "shared":
-        with chosen:
-            most = max(n_anchors - 1, 0)
-            settings["n_seeds"] = number("n_seeds", f"seeds-{most}", 0, most, min(15, most))
-    elif have == "few":
-        with chosen:
-            ways = [way for way in _FROM if way != "anchors" or (n_shared and len(workspace.anchors) > 2)]
-            titles = {way: _FROM[way] for way in ways}
-            start = segments("Pairs", titles, f"bootstrap.from-{'-'.join(ways)}")
-        if start == "anchors":
-            pairs = tuple((anchor, anchor) for anchor in workspace.anchors)
-        else:
-            pairs = _typed_pairs(start, workspace, (source, target))
+    with beside:
+        if start == "shared":
+            most = max(settings["n_anchors"] - 1, 0)
+            n_seeds = _number("n_seeds", f"seeds-{most}", 0, most, min(15, most))
+        elif start == "few":
+            origin = _chosen_origin(workspace, n_shared)
+    if start == "few":
+        pairs = _pairs_of(origin, workspace, (source, target))
         if not pairs:
             return None
-    if method == "paper" and not (pairs or settings["n_seeds"]):
+    if settings["method"] == "paper" and not (pairs or n_seeds):
         return messages.info(
             "The published method needs known pairs. Give some, or use self-learning.", ":material/info:"
         )
-    settings["n_anchors"] = max(n_anchors, len(pairs))
-    spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=have == "shared", k=workspace.k, **settings)
-    return BootstrapSetup(workspace.source, workspace.target, source, target, spec, details)
+    settings["n_anchors"] = max(settings["n_anchors"], len(pairs))
+    spec = BootstrapSpec(pairs=pairs, n_seeds=n_seeds, hide=start == "shared", k=workspace.k, **settings)
+    return BootstrapSetup(*specs, source, target, spec, details)
+
+
+def _chosen_start(n: int, n_shared: int) -> str:
+    """Draw the chooser of what is known of the pairs, and return the key in `_HAVE`. `n` is the number of
+    rows of the smaller space."""
+    titles = {have: title for have, title in _HAVE.items() if have != "shared" or n_shared >= FEWEST_SHARED}
+    if "shared" in titles:
+        usual = "shared"
+    elif n < ENOUGH:
+        usual = "few"
+    else:
+        usual = "none"
+    return segments("Start from", titles, f"bootstrap.have-{'-'.join(titles)}-{usual}", usual)
+
+
+def _chosen_origin(workspace: Workspace, n_shared: int) -> str:
+    """Draw the chooser of how known pairs are given, and return the key in `_FROM`."""
+    titles = dict(_FROM)
+    if not n_shared or len(workspace.anchors) <= 2:
+        del titles["anchors"]
+    return segments("Pairs", titles, f"bootstrap.from-{'-'.join(titles)}")
+
+
+def _method_settings(n: int) -> dict[str, Any]:
+    """Draw the settings of the method for spaces with `n` rows or more, and return their values by the fields
+    of `BootstrapSpec`."""
+    method = setting_widget(settings_of(BootstrapSpec)["method"], "bootstrap.method")
+    usual = None
+    if method == "paper" and n > PAPER_ROWS:
+        usual = PAPER_ROWS
+    rows = _number("rows", f"rows-{n}-{method}", _FEWEST_ROWS, n, usual, placeholder="all")
+    most = min(rows or n, MOST_ANCHORS)
+    n_anchors = _number("n_anchors", f"anchors-{most}", 1, most, min(300, max(1, most // 2)))
+    settings = {"method": method, "rows": rows, "n_anchors": n_anchors}
+    if method == "paper":
+        settings["learning_rate"] = _number(
+            "learning_rate", "learning-rate", 0.001, 1.0, LEARNING_RATE, format="%.3f"
+        )
+    settings["precision"] = _number("precision", "precision", 0.0, 1.0, PROMISED)
+    settings["random_state"] = _number("random_state", "random-state", 0, 10_000, 0)
+    return settings
+
+
+def _number(name: str, key: str, low: float, high: float, usual: float | None, **look: Any) -> Any:
+    field = settings_of(BootstrapSpec)[name]
+    return setting_widget(field, f"bootstrap.{key}", usual, low, high, width=140, **look)
+
+
+def _pairs_of(origin: str, workspace: Workspace, spaces: Sequence[LatentSpace]) -> Pairs | None:
+    if origin == "anchors":
+        return tuple((anchor, anchor) for anchor in workspace.anchors)
+    return _typed_pairs(origin, workspace, spaces)
 
 
 def _say_if_paired(workspace: Workspace, n_shared: int, test: bool) -> None:
@@ -205,10 +227,10 @@ def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
             return
 
 
-def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]) -> Pairs | None:
+def _typed_pairs(origin: str, workspace: Workspace, spaces: Sequence[LatentSpace]) -> Pairs | None:
     source, target = spaces
     try:
-        if start == "typed":
+        if origin == "typed":
             box, *tables = st.columns([1, 1.2, 1.2])
             picked = []
             for column, spec, space in zip(tables, (workspace.source, workspace.target), spaces, strict=True):

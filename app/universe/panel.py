@@ -176,7 +176,7 @@ def _circumstances(result: PairScores) -> str:
 _OWN = "own"
 _FILE = "file"
 _PICKED = "relscope.universe-picked"
-_FEWEST = 3
+_FEWEST_MODELS = 3
 _SHOWN = 6
 _NEAR = 3
 
@@ -185,7 +185,7 @@ def page(workspace: Workspace) -> None:
     if st.session_state.pop(OPENS, False):
         go(EXPLORE)
     own = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
-    chosen = len(own) >= _FEWEST or len(set(own) - set(BUNDLED)) > 1
+    chosen = len(own) >= _FEWEST_MODELS or len(set(own) - set(BUNDLED)) > 1
     titles = {}
     if chosen:
         titles = {_OWN: "Spaces of this session"}

@@ -17,11 +17,10 @@ from relcore.base.errors import SpaceError, is_among, need_one_of, quote
 from relcore.catalog.encodings import (
     encode,
     encoding_key,
-    json_array,
-    list_from_json_array,
     load_encoding,
     missing_entry,
 )
+from relcore.catalog.renamed import with_new_ids, with_row_numbers
 from relcore.encoders import words
 from relcore.encoders.dataset import DatasetOptions, DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset
@@ -33,7 +32,7 @@ from relcore.files.reading import descriptions_of, load_space, shape_of
 from relcore.files.saving import FILE_OPTIONS
 from relcore.runs.entries import Summary, digest_of
 from relcore.runs.store import Store
-from relcore.spaces.ids import GuessedIds, RowNumbers, Texts, mark_unscored
+from relcore.spaces.ids import Texts, mark_unscored
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import StorePlace, load_rows
 
@@ -63,60 +62,6 @@ def held_out_ids(
     if ids is None:
         return tuple(unseen)
     return tuple(item for item in ids if item in unseen)
-
-
-# Renamed spaces. Their ids are row numbers, or the ids of the partners of their rows in another space. Thus
-# spaces without shared ids can be paired.
-
-
-def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Sequence[str] = ()) -> str:
-    """Store guessed pairs (new id, previous id) of rows that get new ids, and return the key of the pairs.
-
-    Only pairs whose new ids are in `confirmed` are scored.
-    """
-    pairs = [tuple(pair) for pair in pairs]
-    key = digest_of("pairing", pairs, *([sorted(confirmed)] if len(confirmed) else []))
-    if not store.has(key):
-        arrays = {"pairs": json_array(pairs), "confirmed": json_array(sorted(confirmed))}
-        store.put(key, arrays, {"n_pairs": len(pairs)})
-    return key
-
-
-def _with_new_ids(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpace:
-    """Give new ids to those rows of the space that the stored pairs name, and return these rows in the order
-    of the pairs. Vectors, labels and counts are unchanged.
-
-    Raises
-    ------
-    SpaceError
-        There are no pairs, or the store lacks them. The space lacks an id, or the new ids are not distinct.
-    """
-    entry = store.get(key)
-    if entry is None or "pairs" not in entry.arrays:
-        raise missing_entry(
-            store,
-            f"the links {key[:8]}…",
-            "none: recipes and scripts do not contain links. Run this where the links were found, or link"
-            " again here (Link reads a links file as known pairs), use the new links, and export again",
-        )
-    pairs = list_from_json_array(entry.arrays["pairs"])
-    if not pairs:
-        raise SpaceError(f"{name}: expected one pair of ids or more, got none; link the spaces first")
-    kept = space.take(space.rows([old for _, old in pairs]), name)
-    confirmed = list_from_json_array(entry.arrays.get("confirmed"))
-    ids = GuessedIds.of([new for new, _ in pairs], confirmed or ())
-    ids.unlinked = len(space) - len(kept)
-    return kept.with_columns(ids=ids)
-
-
-def _with_row_numbers(space: LatentSpace, name: str) -> LatentSpace:
-    """The space with its row numbers as ids. The previous ids become the payload."""
-    numbers = RowNumbers(len(space))
-    before = space.ids.tolist()
-    payload = before
-    if before == list(numbers):
-        payload = None
-    return space.with_columns(ids=numbers, name=name, payload=payload)
 
 
 # Samples of folders of shards. `relcore.sharded.space` draws a sample and stores it, and a spec names it by
@@ -244,8 +189,8 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
         return _sample(store, spec.name, key)
     base = load(base_of(spec), store, again)
     if key == BY_ROW:
-        return _with_row_numbers(base, spec.name)
-    return _with_new_ids(base, store, key, spec.name)
+        return with_row_numbers(base, spec.name)
+    return with_new_ids(base, store, key, spec.name)
 
 
 def files_of(spec: SpaceSpec) -> tuple[str, ...]:

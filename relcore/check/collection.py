@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,11 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows
 from relcore.catalog.task import Task
 from relcore.check.marks import MARKS, marks_of, name_of
-from relcore.passport.passport import FEWEST_ANCHORS, Passport, PassportChange
+from relcore.passport.change import PassportChange
+from relcore.passport.passport import FEWEST_ANCHORS, Passport
 from relcore.passport.passport import check as anchors_changed
 from relcore.passport.recipes import MIXED, UNCHANGED
-from relcore.passport.two_parts import FITTED, LEAST, SUSPECTED, ShortAxes, parts_of
+from relcore.passport.two_parts import FITTED, LEAST, SUSPECTED, ShortAxes, Slope, parts_of
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.spaces.ids import RowNumbers
@@ -353,41 +354,24 @@ def check(
         need_kind("known", one, Passport)
     space = as_space(space)
     X = space.vectors
-    (n, width) = space.vectors.shape
+    n, width = X.shape
     if n < 2:
         raise SpaceError(f"check: expected two rows or more, got {n}; load the whole collection")
     change = None
-    unlike = np.empty(0, np.float32)
     if isinstance(trusted, Passport):
-        by_order = isinstance(ids_of(space), RowNumbers) and n == len(trusted.ids)
-        if by_order or len(shared_ids((trusted.space, space))) >= FEWEST_ANCHORS:
-            change = anchors_changed(trusted, space, random_state)
+        change = _changed_anchors(trusted, space, random_state)
+    unlike = np.empty(0, np.float32)
     if trusted is not None and (axes := _axes_of(trusted, width, needed=change is None)):
         unlike = axes.energy(X)
     marks = marks_of(X)
-    unfit = _unfit(X, n - sum(len(marks.get(name, ())) for name in ("repeated", "constant")))
-    slope = None
-    ratio = np.empty(0, np.float32)
-    fitted = min(n, FITTED)
-    if not unfit:
-        parts = parts_of(X, random_state, unlike if len(unlike) else None)
-        slope = parts.slope
-        ratio = parts.log_ratio
-        fitted = parts.fitted
-        if not parts.uneven:
-            unfit = _ALIKE
-        elif parts.graded:
-            unfit = _GRADED
-        if unfit:
-            slope = None
-            ratio = np.empty(0, np.float32)
+    compared = _compared_parts(X, marks, unlike, random_state)
+    slope = compared.slope
     smallest = None
     if slope is not None and slope.high >= SUSPECTED:
         smallest = smallest_found(X, random_state)
-    if len(ratio):
-        larger = X[np.flatnonzero(ratio <= 0)[:FITTED]]
-    else:
-        larger = X[:FITTED]
+    larger = X[:FITTED]
+    if len(compared.log_ratio):
+        larger = X[np.flatnonzero(compared.log_ratio <= 0)[:FITTED]]
     return Checked(
         n,
         width,
@@ -395,15 +379,50 @@ def check(
         slope and slope.value,
         slope and slope.high,
         slope.axes if slope else 0,
-        fitted,
-        ratio,
+        compared.fitted,
+        compared.log_ratio,
         unlike,
-        unfit,
+        compared.unfit,
         name_of(larger, known),
         bool(known),
         change,
         smallest,
     )
+
+
+def _changed_anchors(passport: Passport, space: LatentSpace, random_state: int) -> PassportChange | None:
+    """How the passport's anchors among the rows differ from its own vectors; None if the rows are not paired
+    with its anchors by order, and have too few of its ids."""
+    by_order = isinstance(ids_of(space), RowNumbers) and len(space) == len(passport.ids)
+    if by_order or len(shared_ids((passport.space, space))) >= FEWEST_ANCHORS:
+        return anchors_changed(passport, space, random_state)
+    return None
+
+
+class _ComparedParts(NamedTuple):
+    """Two parts of the rows, compared by their short axes. If they cannot be compared or judged, `unfit` says
+    why, and there is no slope and no ratio."""
+
+    slope: Slope | None
+    log_ratio: np.ndarray
+    fitted: int
+    unfit: str
+
+
+def _compared_parts(
+    X: Rows, marks: Mapping[str, np.ndarray], unlike: np.ndarray, random_state: int
+) -> _ComparedParts:
+    none = np.empty(0, np.float32)
+    distinct = len(X) - len(marks.get("repeated", ())) - len(marks.get("constant", ()))
+    unfit = _unfit(X, distinct)
+    if unfit:
+        return _ComparedParts(None, none, min(len(X), FITTED), unfit)
+    parts = parts_of(X, random_state, unlike if len(unlike) else None)
+    if not parts.uneven:
+        return _ComparedParts(None, none, parts.fitted, _ALIKE)
+    if parts.graded:
+        return _ComparedParts(None, none, parts.fitted, _GRADED)
+    return _ComparedParts(parts.slope, parts.log_ratio, parts.fitted, "")
 
 
 def smallest_found(X: Rows, random_state: int = 0) -> int:
@@ -449,8 +468,8 @@ def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortA
 
 def _unfit(X: Rows, distinct: int) -> str:
     """The reason why two parts of these rows cannot be compared; "" if they can."""
-    (n, d) = X.shape
-    least = max(FEWEST_ROWS, _PER_DIMENSION * X.shape[1])
+    n, d = X.shape
+    least = max(FEWEST_ROWS, _PER_DIMENSION * d)
     if distinct < least:
         return (
             f"Parts were not compared: {least:,} distinct rows of this width are needed, and there are"

@@ -18,11 +18,11 @@ from relcore.catalog.catalog import (
     listed,
     load,
     numbered_spec,
-    put_pairing,
     renamed_spec,
     with_unscored,
 )
 from relcore.catalog.naming import space_spec
+from relcore.catalog.renamed import put_pairing
 from relcore.catalog.task import Result, Task, inputs_of, task_job
 from relcore.commands.anchors import suspects_of
 from relcore.commands.progress import AT_ONCE_SECONDS, Bar, follow, queue

@@ -12,14 +12,12 @@ from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.engine.nearest import nearest_within
 from relcore.scores.neighbours import jaccard_rows
 
-# Differences: classes and clusters that keep fewer neighbours than if all rows had noise of the same size.
-
-
 # A little noise changes the neighbours of rows in dense groups, so agreement differs by class even if no
 # class has moved. To correct for this, noise is added until the mean agreement is as measured. This gives the
 # expected agreement of each group. Repeated draws give its variation, because the rows of a small, separated
 # group keep or lose their neighbours together.
 
+SIGNIFICANT = 0.05
 CALIBRATED_ROWS = 400
 STEPS = 9  # number of times that the range of noise levels is halved
 _LEVELS = (-2.0, 2.0)  # range of noise levels: log10 of the noise's size as a share of the spread
@@ -92,54 +90,76 @@ def moved_beyond_noise(
 
     rng = np.random.default_rng(random_state)
     every = np.arange(len(queries))
-    inside = groups >= 0
     some = np.sort(rng.choice(every, min(CALIBRATED_ROWS, len(every)), replace=False))
-    sizes = np.bincount(groups[inside])
-
-    def means(values: np.ndarray) -> np.ndarray:
-        return np.bincount(groups[inside], values[inside]) / sizes
-
-    measured = means(agreement)
-    goal = agreement.mean()
-    z = np.full(len(sizes), -np.inf)
+    measured = _group_means(agreement, groups)
+    z = np.full(len(measured), -np.inf)
     p = 0.0
     drawn = []
-    expected, half_width = np.zeros((2, len(sizes)))
+    expected = np.zeros(len(measured))
+    half_width = np.zeros(len(measured))
     for kind, both, side in _EXPLANATIONS:
         overlap = _overlap_under_noise(
             vectors[side], kind, represent, own[side], queries, belongs if both else None, rng
         )
-        low, high = _LEVELS
-        for _ in range(STEPS):
-            middle = (low + high) / 2
-            if overlap(10.0**middle, some).mean() > goal:
-                low = middle
-            else:
-                high = middle
-        levels = (low + high) / 2 + np.linspace(-_AROUND, _AROUND, DRAWS)
+        middle = _fitted_level(overlap, some, agreement.mean())
+        levels = middle + np.linspace(-_AROUND, _AROUND, DRAWS)
         draws = np.stack([overlap(10.0**level, every) for level in levels])
         drawn.append(draws.mean(axis=0))
-        level = draws.mean(axis=1) - draws.mean()
-        by_group = np.stack([means(draw) for draw in draws])
-        squares = max(float(level @ level), 1e-12)
-        apart = float(goal - draws.mean())
-        slope = level @ by_group / squares
-        fitted = by_group.mean(axis=0) + slope * apart
-        scatter = np.square(by_group - by_group.mean(axis=0) - np.outer(level, slope)).sum(0) / (DRAWS - 2)
-        residual = agreement - drawn[-1]
-        rows = np.square(residual[inside] - means(residual)[groups[inside]]).mean()
-        variance = np.maximum(scatter, max((scatter * sizes).mean(), rows) / sizes)
-        odds = np.clip(fitted, 0.01, 0.99)
-        misfit = np.square(_MISFIT * odds * (1 - odds))
-        error = np.sqrt(variance * (1 + 1 / DRAWS + apart**2 / squares) + misfit)
-        better = (measured - fitted) / error > z
-        z = np.where(better, (measured - fitted) / error, z)
+        fitted, error = _expected_means(draws, agreement, groups)
+        distance = (measured - fitted) / error
+        better = distance > z
+        z = np.where(better, distance, z)
         expected = np.where(better, fitted, expected)
         half_width = np.where(better, error, half_width)
-        p = np.minimum(1, len(sizes) * stdtr(DRAWS - 2, z))
+        p = np.minimum(1, len(measured) * stdtr(DRAWS - 2, z))
         if np.all(p >= SIGNIFICANT):
             break
     return NoiseTest(z, p, expected, half_width * stdtrit(DRAWS - 2, 0.975), np.mean(drawn, axis=0))
+
+
+def _group_means(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The mean (g,) of the values (m,) of each group."""
+    inside = groups >= 0
+    return np.bincount(groups[inside], values[inside]) / np.bincount(groups[inside])
+
+
+def _fitted_level(
+    overlap: Callable[[float, np.ndarray], np.ndarray], queries: np.ndarray, agreement: float
+) -> float:
+    """The log10 of the noise level at which the mean overlap of the queries is this agreement, by
+    bisection."""
+    low, high = _LEVELS
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        if overlap(10.0**middle, queries).mean() > agreement:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _expected_means(
+    draws: np.ndarray, agreement: np.ndarray, groups: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean agreement of each group that noise explains, (g,), and its standard error, (g,). `draws` has
+    the overlap of each query under noise, (`DRAWS`, m)."""
+    inside = groups >= 0
+    sizes = np.bincount(groups[inside])
+    by_draw = draws.mean(axis=1) - draws.mean()
+    by_group = np.stack([_group_means(draw, groups) for draw in draws])
+    squares = max(float(by_draw @ by_draw), 1e-12)
+    apart = float(agreement.mean() - draws.mean())
+    slope = by_draw @ by_group / squares
+    fitted = by_group.mean(axis=0) + slope * apart
+    rest = by_group - by_group.mean(axis=0) - np.outer(by_draw, slope)
+    scatter = np.square(rest).sum(0) / (DRAWS - 2)
+    residual = agreement - draws.mean(axis=0)
+    within = np.square(residual[inside] - _group_means(residual, groups)[groups[inside]]).mean()
+    variance = np.maximum(scatter, max((scatter * sizes).mean(), within) / sizes)
+    odds = np.clip(fitted, 0.01, 0.99)
+    misfit = np.square(_MISFIT * odds * (1 - odds))
+    error = np.sqrt(variance * (1 + 1 / DRAWS + apart**2 / squares) + misfit)
+    return fitted, error
 
 
 EQUAL = "of one size"
@@ -212,6 +232,3 @@ def _overlap_under_noise(
         return jaccard_rows(near(shared, level, which), near(shared, level, which))
 
     return overlap
-
-
-SIGNIFICANT = 0.05

@@ -52,71 +52,110 @@ def map_names(
     unit as all lengths: the `size` of the pane, the height of a `line`, the diameter of a `star`, and the
     width of a text, which ``width_of(text, of_anchor)`` returns.
     """
+    ringed = set()
+    if not scene.mute:
+        ringed = set(ringed_rows(scene).tolist())
     anchors, labels = drawn_anchors(scene)
     half = np.array([star, star]) / 2
     stars = np.hstack([places[anchors] - half, places[anchors] + half])
-    taken = np.empty((0, 4))
-    names = []
+    placed = _PlacedNames(places, size, line, width_of, stars, bool(labels))
+    for row in _by_prominence(scene, ringed):
+        placed.put_beside(row, short_name(str(scene.ids[row])), theme.text, 0.3 * line)
+    if scene.named:
+        for row, text, color, rows in _group_labels(scene, pane, theme):
+            placed.put_over(row, text, color, rows)
+        for row, n in _heaps(scene, pane):
+            placed.put_beside(row, f"{n:,} rows here", "", 0.2 * line, heap=True)
+    for row, text in zip(anchors.tolist(), labels, strict=False):
+        if row not in ringed or text.isdigit():  # ringed rows already have their name
+            placed.put_beside(row, text, "", star / 2)
+    return placed.names
 
-    def put(
+
+class _PlacedNames:
+    """The names that were placed on a pane so far. Lengths are those of `map_names`; `stars` (k, 4) are the
+    boxes of the anchors."""
+
+    def __init__(
+        self,
+        places: np.ndarray,
+        size: tuple[float, float],
+        line: float,
+        width_of: Callable[[str, bool], float],
+        stars: np.ndarray,
+        stars_have_labels: bool,
+    ) -> None:
+        self.places = places
+        self.size = size
+        self.line = line
+        self.width_of = width_of
+        self.stars = stars
+        self.stars_have_labels = stars_have_labels
+        self.names: list[MapName] = []
+        self._taken = np.empty((0, 4))
+
+    def put_beside(self, row: int, text: str, color: str, gap: float, heap: bool = False) -> None:
+        """Place a name at one side of its row, at least `gap` from it."""
+        right = self.width_of(text, not color) / 2 + gap + 0.15 * self.line
+        up = 0.9 * gap + 0.3 * self.line
+        sides = [(1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0)]
+        offsets = [(right * x, up * y) for x, y in sides]
+        above = gap + 0.55 * self.line
+        self._put(row, text, color, [*offsets, (0.0, above), (0.0, -above)], np.empty((0, 4)), heap)
+
+    def put_over(self, row: int, text: str, color: str, rows: np.ndarray) -> None:
+        """Place a name on or near its row, where it covers few of the group's `rows`."""
+        away = self.width_of(text, False) / 2 + 0.5 * self.line
+        offsets = [(right, up * self.line) for up in _LINES for right in (0.0, away, -away)]
+        offsets.sort(key=lambda offset: abs(offset[1]) + abs(offset[0]) / 2)
+        dot = 0.25 * self.line
+        under = np.hstack([self.places[rows] - dot, self.places[rows] + dot])
+        self._put(row, text, color, offsets, under, heap=False)
+
+    def _put(
+        self,
         row: int,
         text: str,
         color: str,
         offsets: Sequence[tuple[float, float]],
         under: np.ndarray,
-        heap: bool = False,
+        heap: bool,
     ) -> None:
-        nonlocal taken
-        half = width_of(text, not color) / 2 + 0.1 * line, (0.5 if color else 0.4) * line
+        """Place a name at the first of the offsets from its row that covers least. It is left out if it would
+        cover another name at each of them, or leave the pane."""
+        high = 0.4
+        if color:
+            high = 0.5
+        half = (self.width_of(text, not color) / 2 + 0.1 * self.line, high * self.line)
         best = None
         least = (np.inf, 0)
         for right, up in offsets:
-            x, y = places[row] + (right, up)
+            x, y = self.places[row] + (right, up)
             if color:
-                x = float(np.clip(x, half[0], max(half[0], size[0] - half[0])))
+                x = float(np.clip(x, half[0], max(half[0], self.size[0] - half[0])))
             box = np.array([x - half[0], y - half[1], x + half[0], y + half[1]])
-            inside = min(box[:2]) >= 0 and box[2] <= size[0] and box[3] <= size[1]
-            if not inside or overlapping(taken, box).any():
+            inside = min(box[:2]) >= 0 and box[2] <= self.size[0] and box[3] <= self.size[1]
+            if not inside or overlapping(self._taken, box).any():
                 continue
-            on_stars = int(overlapping(stars, box).sum())
-            if on_stars and (labels or not color):
+            n_stars = int(overlapping(self.stars, box).sum())
+            if n_stars and (self.stars_have_labels or not color):
                 continue
-            cost = on_stars, int(len(under) > 0 and overlapping(under, box).mean() > _COVERED)
+            cost = (n_stars, int(len(under) > 0 and overlapping(under, box).mean() > _COVERED))
             if cost < least:
                 best = (x, y, box)
                 least = cost
             if cost == (0, 0):
                 break
         if best:
-            names.append(MapName(row, text, color, float(best[0]), float(best[1]), heap))
-            taken = np.vstack([taken, best[2]])
+            self.names.append(MapName(row, text, color, float(best[0]), float(best[1]), heap))
+            self._taken = np.vstack([self._taken, best[2]])
 
-    none = np.empty((0, 4))
-    ringed = set() if scene.mute else set(ringed_rows(scene).tolist())
 
-    def beside(row: int, text: str, color: str, gap: float, heap: bool = False) -> None:
-        right = width_of(text, not color) / 2 + gap + 0.15 * line
-        up = 0.9 * gap + 0.3 * line
-        sides = [(1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0)]
-        offsets = [(right * x, up * y) for x, y in sides]
-        above = gap + 0.55 * line
-        put(row, text, color, [*offsets, (0.0, above), (0.0, -above)], none, heap)
-
-    for row in scene.prominence if ringed and scene.prominence is not None else sorted(ringed):
-        if row in ringed:
-            beside(int(row), short_name(str(scene.ids[row])), theme.text, 0.3 * line)
-    for row, text, color, rows in _group_labels(scene, pane, theme) if scene.named else ():
-        away = width_of(text, False) / 2 + 0.5 * line
-        offsets = [(right, up * line) for up in _LINES for right in (0.0, away, -away)]
-        offsets.sort(key=lambda offset: abs(offset[1]) + abs(offset[0]) / 2)
-        dot = 0.25 * line
-        put(row, text, color, offsets, np.hstack([places[rows] - dot, places[rows] + dot]))
-    for row, n in _heaps(scene, pane) if scene.named else ():
-        beside(row, f"{n:,} rows here", "", 0.2 * line, heap=True)
-    for row, text in zip(anchors.tolist(), labels, strict=False):
-        if row not in ringed or text.isdigit():  # ringed rows already have their name
-            beside(row, text, "", star / 2)
-    return names
+def _by_prominence(scene: Scene, rows: set[int]) -> list[int]:
+    """These rows, the most prominent first, or in their order if the scene has no prominence."""
+    if scene.prominence is None or not rows:
+        return sorted(rows)
+    return [int(row) for row in scene.prominence if row in rows]
 
 
 def ringed_rows(scene: Scene) -> np.ndarray:

@@ -47,7 +47,7 @@ from relcore.spaces.matching import as_space
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import row_keys
 
-_FEWEST = 8  # minimum number of rows besides seeds: two for each of four held-out parts
+_FEWEST_UNPAIRED_ROWS = 8  # besides seeds: two for each of four held-out parts
 _FEWEST_UNSEEDED = 0.05  # minimum share of linked rows; for spaces without partners it was at most .04
 
 
@@ -117,42 +117,42 @@ def bootstrap_anchors(
     ('linked', 1.0)
     """
     need_one_of("method", method, BOOTSTRAPS)
-    for name, number in (("n_anchors", n_anchors), ("k", k)):
-        need_whole(name, number)
-    need_whole("steps", steps, high=MOST_STEPS)
-    need_whole("random_state", random_state, 0)
-    need_number("learning_rate", learning_rate, above=0)
-    need_number("precision", precision, low=0, high=1)
+    _need_numbers(n_anchors, k, precision, random_state, steps, learning_rate)
     if anchors is not None:
         anchors = need_ids("anchors", anchors)
     if truth is not None:
         need_kind("truth", truth, Mapping)
-    source = as_space(source, "source")
-    target = as_space(target, "target")
-    for space in (source, target):
-        _need_different_rows(space)
+    source = _as_space_of_different_rows(source, "source")
+    target = _as_space_of_different_rows(target, "target")
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
     wanted = task.wanted(anchors, n_anchors, method)
-    learns = method == "self-learning"
-    if learns:
-        fit = task.self_learning(wanted, after)
-    else:
-        fit = task.paper(wanted, after, steps, learning_rate)
-    partners_of = None
-    if learns and anchors is not None:
-        partners_of = wanted
-    drawn = None
-    if learns and anchors is None:
-        drawn = n_anchors
-    return task.result(*fit, precision, partners_of, drawn)
+    if method == "paper":
+        return task.result(*task.paper(wanted, after, steps, learning_rate), precision)
+    fit = task.self_learning(wanted, after)
+    if anchors is None:
+        return task.result(*fit, precision, n_anchors=n_anchors)
+    return task.result(*fit, precision, partners_of=wanted)
 
 
-def _need_different_rows(space: LatentSpace) -> None:
+def _need_numbers(
+    n_anchors: int, k: int, precision: float, random_state: int, steps: int, learning_rate: float
+) -> None:
+    need_whole("n_anchors", n_anchors)
+    need_whole("k", k)
+    need_whole("steps", steps, high=MOST_STEPS)
+    need_whole("random_state", random_state, 0)
+    need_number("learning_rate", learning_rate, above=0)
+    need_number("precision", precision, low=0, high=1)
+
+
+def _as_space_of_different_rows(vectors: MatrixLike, name: str) -> LatentSpace:
+    space = as_space(vectors, name)
     if np.array_equal(*np.broadcast_arrays(space.vectors, space.vectors[:1])):
         raise SpaceError(
             f"{space.name}: expected rows that differ, got {len(space):,} equal ones, which have"
             " no direction from their mean; check that the file holds the right vectors"
         )
+    return space
 
 
 class _Bootstrap:
@@ -283,8 +283,8 @@ class _Bootstrap:
         history: tuple[Round, ...],
         vectors: np.ndarray | None,
         precision: float,
-        partners_of: np.ndarray | None,
-        n_anchors: int | None,
+        partners_of: np.ndarray | None = None,
+        n_anchors: int | None = None,
     ) -> BootstrapResult:
         """The result of a fit that chose these pairs (2, p). If `partners_of` is given, the anchors are these
         source rows with their partners. Otherwise, if `n_anchors` is given, this number of pairs is drawn
@@ -356,10 +356,11 @@ class _Bootstrap:
         X = self.X[rows]
         Y = self.Y[targets]
         n_seeds = len(seeds[0])
-        if (n_free := len(X) - n_seeds) < _FEWEST:
+        if (n_free := len(X) - n_seeds) < _FEWEST_UNPAIRED_ROWS:
             none = HeldOut(float("nan"), float("nan"), (), 0, float("nan"))
             reason = (
-                f"Too few rows to tell: {_FEWEST} are needed beside the known pairs, but there are {n_free}."
+                f"Too few rows to tell: {_FEWEST_UNPAIRED_ROWS} are needed beside the known pairs, but there"
+                f" are {n_free}."
             )
             return "cannot tell", reason, none
         links = links[:, np.isin(links[0], rows) & np.isin(links[1], targets)]

@@ -29,7 +29,14 @@ from relcore.encode.command import dataset_spec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.onnx_texts import OnnxText
-from relcore.passport.passport import CHANGES, SUFFIX, Passport, PassportCard, paired_anchors, picture_anchors
+from relcore.passport.change import CHANGES
+from relcore.passport.passport import (
+    SUFFIX,
+    Passport,
+    PassportCard,
+    paired_anchors,
+    picture_anchors,
+)
 from relcore.passport.recipes import ANCHORS, UNCHANGED, encode_texts, model_at_hand, name_recipe
 from relcore.runs.store import Store
 from relcore.spaces.ids import RowNumbers

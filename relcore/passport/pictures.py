@@ -12,7 +12,8 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, Task
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.passport.passport import Passport, common_dimensions, correlation, paired_anchors
+from relcore.passport.change import common_dimensions, correlation
+from relcore.passport.passport import Passport, paired_anchors
 from relcore.passport.recipes import encode_texts, model_at_hand, name_recipe
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent

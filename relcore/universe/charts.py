@@ -29,7 +29,7 @@ CHARTS = {
     "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
 # minimum number of models on a map; maximum number with lines between all models
-_FEWEST = 4
+_FEWEST_DRAWN_SPACES = 4
 MOST_LINED = 5
 _LEAST_DISTANCE = 0.02  # if all distances are smaller, a map would show a single dot
 _MOST_DRAWN = 700
@@ -79,7 +79,7 @@ class UniverseChart(SpacesRecipe, figure="universe"):
 
 def charts_of(universe: Universe) -> dict[str, str]:
     """The charts that can be drawn with the scores of this universe: their titles by name."""
-    many = len(_scored_spaces(universe)) >= _FEWEST
+    many = len(_scored_spaces(universe)) >= _FEWEST_DRAWN_SPACES
     differ = many and distances(_alike(universe)[1]).max() > _LEAST_DISTANCE
     return {name: CHARTS[name].title for name in ("map", "accuracy") if differ or name == "accuracy"}
 
@@ -90,8 +90,10 @@ def _scored_spaces(universe: Universe) -> list[int]:
 
 def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
     scored = _scored_spaces(universe)
-    if len(scored) < _FEWEST:
-        raise SpaceError(f"universe: expected {_FEWEST} spaces or more to draw, got {len(scored)}")
+    if len(scored) < _FEWEST_DRAWN_SPACES:
+        raise SpaceError(
+            f"universe: expected {_FEWEST_DRAWN_SPACES} spaces or more to draw, got {len(scored)}"
+        )
     names = short_names(universe.names)[0]
     # The accuracy of each pair of spaces, averaged over both directions.
     both = (universe.accuracy + universe.accuracy.T) / 2

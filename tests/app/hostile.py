@@ -3,8 +3,9 @@
 import numpy as np
 
 from app.workspace import Workspace
-from relcore.catalog.catalog import SpaceSpec, encoding_specs, put_pairing, renamed_spec
+from relcore.catalog.catalog import SpaceSpec, encoding_specs, renamed_spec
 from relcore.catalog.encodings import encode, stored_encodings
+from relcore.catalog.renamed import put_pairing
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import TfidfSvd

@@ -14,7 +14,8 @@ from app.migrate.panel import _AFTER
 from app.page_settings import _Settings
 from app.workspace import History, Workspace
 from relcore.base.numbers import short
-from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
+from relcore.catalog.catalog import SpaceSpec, renamed_spec
+from relcore.catalog.renamed import put_pairing
 from relcore.cli import main
 from relcore.migrate.blind_test import MOST, Answer
 from relcore.runs.store import Store

@@ -17,7 +17,8 @@ from relcore.linking.held_out import HeldOut
 from relcore.linking.link import BootstrapSpec
 from relcore.migrate.cross_fitting import Bootstrap, QueryScores
 from relcore.migrate.verdict import MOVES, verdict_of
-from relcore.passport.passport import ROUNDED, Passport
+from relcore.passport.change import ROUNDED
+from relcore.passport.passport import Passport
 from relcore.represent.representations import ProjectionSpec
 from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match

@@ -12,8 +12,9 @@ from relcore.base import access
 from relcore.base.access import AccessContext
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
-from relcore.catalog.catalog import SpaceSpec, encoding_spec, put_pairing, renamed_spec
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, renamed_spec
 from relcore.catalog.encodings import encode, encoding_key, put_space
+from relcore.catalog.renamed import put_pairing
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import available_datasets, columns_of, load_dataset
 from relcore.encoders.model_files import content_of_model, model_folder

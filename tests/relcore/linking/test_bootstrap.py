@@ -9,8 +9,9 @@ import pytest
 
 from relcore.audit.anchor_audit import PairAudit
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, load, put_pairing, renamed_spec
+from relcore.catalog.catalog import SpaceSpec, load, renamed_spec
 from relcore.catalog.encodings import load_encoding, put_space
+from relcore.catalog.renamed import put_pairing
 from relcore.compare.all_pairs import AllPairs
 from relcore.compare.differences import Differences
 from relcore.compare.reports import ExactScores

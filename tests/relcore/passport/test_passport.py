@@ -17,7 +17,8 @@ from relcore import LatentSpace, load_space
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.cli import main
-from relcore.passport.passport import SAME_MODEL, SAMPLED, Passport, PassportCard, check
+from relcore.passport.change import SAME_MODEL, SAMPLED
+from relcore.passport.passport import Passport, PassportCard, check
 from relcore.passport.pictures import chart_of
 from relcore.stores.index import StoredRows, Target, write_index
 from tests.relcore.stores.stores import place_of
