@@ -34,7 +34,7 @@ from relcore.represent import diagnostics, representations, strategies
 from relcore.represent.representations import ProjectionSpec
 from relcore.runs.entries import digest_of
 from relcore.scores import comparison
-from relcore.scores.comparison import AlignedPair, anchor_differences, score_forms
+from relcore.scores.comparison import AlignedPair, anchor_differences, score_representations
 from relcore.scores.score import Interval, Score
 from relcore.scores.score_report import LIVE_QUERIES
 from relcore.spaces.ids import GuessedIds, mark_unscored, scored_rows
@@ -169,7 +169,7 @@ equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 
 # A space on disk only raises errors once its file has changed, so the key contains the file's time stamp.
 @cached(8, key=lambda *specs: (*map(load_space, specs), *map(_readable, specs)))
-def matched_pair(*specs: SpaceSpec) -> Match:
+def matched_models(*specs: SpaceSpec) -> Match:
     return match(*map(load_space, specs))
 
 
@@ -183,19 +183,19 @@ def shared_rows(*specs: SpaceSpec) -> int | str:
 
 
 def represent(
-    pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec
+    pair: Match, representation: str, anchors: tuple[str, ...], spec: ProjectionSpec
 ) -> tuple[np.ndarray, ...]:
-    """The rows of each space in the representation that the pane shows: similarities to anchors, whitened
+    """The rows of each space in this representation: similarities to anchors, whitened
     similarities, or the spaces rotated onto each other. Large results are not cached."""
     large = len(pair) * len(anchors) > _MOST_KEPT
     if large:
-        return representations.represent(pair, pane, anchors, spec)
-    return _represent(pair, pane, anchors, spec)
+        return representations.represent(pair, representation, anchors, spec)
+    return _represent(pair, representation, anchors, spec)
 
 
 # Cache few representations: the similarities of 20,000 rows to 300 anchors take 48 MB for two spaces.
 _represent = cached(6)(representations.represent)
-directions = cached(16)(pane_maps.Directions.of)
+drawn_units = cached(16)(pane_maps.DrawnUnits.of)
 
 
 def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
@@ -216,7 +216,7 @@ def pca_coordinates(pair: Match, drawn: View, *settings: Any) -> tuple[list[np.n
     """PCA coordinates of the drawn rows of each space, and a note. `settings` are the pane, the anchors, the
     projection and the reduction."""
     pair, drawn, *settings = _pca_key(pair, drawn, *settings)
-    coordinates, note = pane_maps.pca_pair(pair, drawn.rows, *settings, directions)
+    coordinates, note = pane_maps.pca_pair(pair, drawn.rows, *settings, drawn_units)
     for space in coordinates:
         space.flags.writeable = False
     return coordinates, note
@@ -291,7 +291,7 @@ def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention:
 
 def live_scores(
     pair: Match,
-    pane: str,
+    representation: str,
     anchors: tuple[str, ...],
     spec: ProjectionSpec,
     k: int,
@@ -305,39 +305,39 @@ def live_scores(
     representation, set `alone` to compute only this one.
     """
     k = scored_neighbours(pair, anchors, k, convention)
-    anchors = needed_anchors(pane, anchors)
+    anchors = needed_anchors(representation, anchors)
     # other representations do not use the projection
-    if pane not in _TOGETHER:
+    if representation not in _TOGETHER:
         spec = ProjectionSpec()
     metrics = tuple(comparison.metrics_of_a_pair())
     lock, scores = kept_scores(pair, anchors, spec, k, convention, metrics)
     with lock:
-        if pane not in scores:
-            if pane in _TOGETHER and not alone:
-                forms = _TOGETHER
+        if representation not in scores:
+            if representation in _TOGETHER and not alone:
+                together = _TOGETHER
             else:
-                forms = (pane,)
+                together = (representation,)
             settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "metrics": metrics}
             if n_held_out(pair, anchors) <= DIFFERENCE_ROWS:
                 settings["keep"] = _passes(pair, anchors, spec, k, convention).__setitem__
-            missing = [form for form in forms if form not in scores]
+            missing = [name for name in together if name not in scores]
             labels = comparison.class_labels(pair)
-            scores.update(score_forms(pair, missing, anchors, spec, labels=labels, **settings))
-        return scores[pane]
+            scores.update(score_representations(pair, missing, anchors, spec, labels=labels, **settings))
+        return scores[representation]
 
 
 @cached(256, "Measuring …")
 def more_score(
     pair: Match,
-    pane: str,
+    representation: str,
     anchors: tuple[str, ...],
     spec: ProjectionSpec,
     k: int,
     metric: str,
 ) -> Score:
     """The score of one further measure on the held-out rows."""
-    rows = representations.represent(pair, pane, anchors, spec)
-    split = comparison.held_out(pair, anchors, pane)
+    rows = representations.represent(pair, representation, anchors, spec)
+    split = comparison.held_out(pair, anchors, representation)
     scores = comparison.score_pair(*rows, split, k=k, metrics=(metric,))
     if metric not in scores:
         raise SpaceError("expected spaces with the widths and labels that this score needs, got others")
@@ -347,7 +347,7 @@ def more_score(
 @cached(32)
 def score_differences(
     pair: Match,
-    pane: str,
+    representation: str,
     before: tuple[str, ...],
     now: tuple[str, ...],
     spec: ProjectionSpec,
@@ -361,11 +361,14 @@ def score_differences(
     k = scored_neighbours(sample, both, k, convention)
     kept = {}
     if sample is pair:
-        passes = {anchors: _passes(pair, anchors, spec, k, convention).get(pane) for anchors in (before, now)}
+        passes = {
+            anchors: _passes(pair, anchors, spec, k, convention).get(representation)
+            for anchors in (before, now)
+        }
         kept = {anchors: passed for anchors, passed in passes.items() if passed}
     settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "kept": kept}
     labels = comparison.class_labels(sample)
-    return anchor_differences(sample, pane, before, now, spec, labels=labels, **settings)
+    return anchor_differences(sample, representation, before, now, spec, labels=labels, **settings)
 
 
 def _drawn_anchors(workspace: Workspace) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
 
 def _latex_of_scores(key: str) -> None:
     workspace = session.workspace()
-    models = compute.matched_pair(*workspace.models)
+    models = compute.matched_models(*workspace.models)
     if not compute.can_be_scored(models.pair(), workspace.anchors):
         return
     printed = scores_figure(workspace, models)

@@ -28,7 +28,7 @@ from app.sharing import browser_key, is_same, key_in
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.compare.live import LiveComparison
-from relcore.compare.live_channel import FORMS, LiveAnswers, live_header, why_not
+from relcore.compare.live_channel import FOLLOWING, LiveAnswers, live_header, why_not
 from relcore.compare.live_rows import LiveRows, release_other_rows
 from relcore.engine.threads import one_thread_products
 from relcore.maps.pane_maps import View
@@ -96,9 +96,9 @@ class AnchorOffer(Offer):
         return self.workspace.anchors
 
     @property
-    def forms(self) -> tuple[str, ...]:
+    def representations(self) -> tuple[str, ...]:
         """The panes whose maps depend on the anchors."""
-        return tuple(form for form in self.panes if form in FORMS)
+        return tuple(name for name in self.panes if name in FOLLOWING)
 
     @property
     def header(self) -> dict[str, Any] | None:
@@ -131,7 +131,7 @@ class AnchorOffer(Offer):
         projection = settings.projection
         reduction = settings.reduction
         held = _rows(self.pair, self.view, projection.center, self.reference, reduction)
-        following = LiveComparison(held, rows, projection, reduction, self.forms, self.shown)
+        following = LiveComparison(held, rows, projection, reduction, self.representations, self.shown)
         k = compute.scored_neighbours(self.pair, self.anchors, settings.k, settings.convention)
         return LiveAnswers(following, rows, self.shown, k, settings.convention)
 
@@ -140,7 +140,7 @@ class AnchorOffer(Offer):
 def _rows(
     pair: Match, view: View, center: bool, reference: np.ndarray | None, reduction: ReductionSpec
 ) -> LiveRows:
-    return LiveRows(pair, view.rows, center, reference, reduction.random_state, compute.directions)
+    return LiveRows(pair, view.rows, center, reference, reduction.random_state, compute.drawn_units)
 
 
 _offers: OrderedDict[str, Offer] = OrderedDict()

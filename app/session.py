@@ -339,7 +339,7 @@ def fit_to_models() -> None:
     with suppress(SpaceError):  # the page shows this error, and another choice of the user corrects it
         present = workspace()
         joined = _with_joined(present)
-        fitted = fit_to_pair(joined, compute.matched_pair(*joined.models))
+        fitted = fit_to_pair(joined, compute.matched_models(*joined.models))
         if fitted == present:
             return
         replace_workspace(fitted)

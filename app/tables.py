@@ -70,11 +70,11 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
     metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in scores.values())]
     columns = "".join(f'<th scope="col">{linked_html(METRICS[metric].title)}</th>' for metric in metrics)
     body = "".join(
-        f'<tr class="{escape(form)}"><th scope="row">{linked_html(plain_html(form))}'
-        f"<small>{EXPLANATIONS.get(form, '')}{_rows_scored(scores, form)}</small></th>"
+        f'<tr class="{escape(representation)}"><th scope="row">{linked_html(plain_html(representation))}'
+        f"<small>{EXPLANATIONS.get(representation, '')}{_rows_scored(scores, representation)}</small></th>"
         + "".join(_cell(METRICS[metric].title, by_metric.get(metric)) for metric in metrics)
         + "</tr>"
-        for form, by_metric in scores.items()
+        for representation, by_metric in scores.items()
     )
     st.html(
         f'<table class="relscope-scores"><thead><tr><th scope="col">{head}</th>'
@@ -86,12 +86,12 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
         messages.warning(told)
 
 
-def _rows_scored(scores: Mapping[str, Mapping[str, Score]], form: str) -> str:
+def _rows_scored(scores: Mapping[str, Mapping[str, Score]], representation: str) -> str:
     """The number of scored rows as HTML: ``<br>n = 480``. Returns "" if it is the same for all
     representations."""
     n = {one: max(score.n for score in by_metric.values()) for one, by_metric in scores.items() if by_metric}
-    if form in n and len(set(n.values())) > 1:
-        return f"<br>n = {n[form]:,}"
+    if representation in n and len(set(n.values())) > 1:
+        return f"<br>n = {n[representation]:,}"
     return ""
 
 

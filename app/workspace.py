@@ -95,7 +95,7 @@ class Workspace:
         return self.source, self.target, *self.others
 
     @property
-    def form(self) -> str:
+    def representation(self) -> str:
         """The name of the anchor-based representation that the panes show, "relative" or "whitened"."""
         return next((pane for pane in self.panes[::-1] if pane in ("relative", "whitened")), "relative")
 

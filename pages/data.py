@@ -16,7 +16,7 @@ if jobs.collect():
     st.rerun()  # the toolbar was drawn without the new spaces
 workspace = session.workspace()
 try:
-    pair = compute.matched_pair(workspace.source, workspace.target)
+    pair = compute.matched_models(workspace.source, workspace.target)
     unpaired = False
 except SpaceError as error:  # the list of spaces shows this error
     pair = None

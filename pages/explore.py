@@ -23,7 +23,7 @@ with st.container(key="headline"):  # filled after the panes, because its scores
     remedy = st.empty()
 opening.html(until_scored(workspace))
 try:
-    models = compute.matched_pair(*workspace.models)
+    models = compute.matched_models(*workspace.models)
 except SpaceError:
     opening.empty()
     raise

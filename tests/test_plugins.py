@@ -18,6 +18,7 @@ import pytest
 
 from app.places import RESEARCH
 from app.workspace import Workspace
+from relcore import load_space
 from relcore.base import families, names, plugins
 from relcore.base.errors import SpaceError
 from relcore.catalog import naming
@@ -33,7 +34,7 @@ from relcore.encoders.encoder import encoder_class, encoder_from_json
 from relcore.files import confined
 from relcore.files.formats import Description, Format, Regions
 from relcore.files.on_disk import OnDisk
-from relcore.files.reading import load_space, shape_of
+from relcore.files.reading import shape_of
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.representations import ProjectionSpec
 from relcore.runs.jobs import JobQueue

@@ -24,11 +24,11 @@ def effect(
 ) -> tuple[dict[str, Score], dict[str, Score], dict[str, Interval]]:
     """Return the scores with the present anchors, the scores with the anchors before the last change, and the
     paired differences. All are computed in the anchor-based representation that the panes show."""
-    form = workspace.form
+    representation = workspace.representation
     anchors = workspace.anchors
     before = session.history().with_other_anchors
     settings = workspace.projection, workspace.k, workspace.convention
-    now = scores(pair, form, anchors, *settings, alone=True)
+    now = scores(pair, representation, anchors, *settings, alone=True)
     if (
         not before
         or not before.anchors
@@ -41,8 +41,8 @@ def effect(
     scores_of = scores
     if sampled:
         scores_of = compute.live_scores
-    earlier = scores_of(pair, form, before.anchors, *settings, alone=True)
-    return now, earlier, compute.score_differences(pair, form, before.anchors, anchors, *settings)
+    earlier = scores_of(pair, representation, before.anchors, *settings, alone=True)
+    return now, earlier, compute.score_differences(pair, representation, before.anchors, anchors, *settings)
 
 
 def draw(workspace: Workspace, pair: Match) -> None:
@@ -53,7 +53,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
     if not compute.can_be_scored(pair, workspace.anchors):
         messages.info(compute.too_few_held_out(pair, workspace.anchors), icon=":material/info:")
         return
-    form = workspace.form
+    representation = workspace.representation
     (now, before, moved) = effect(workspace, pair)
     steps = []
     first = headline_metric(now)
@@ -69,7 +69,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
         if change:
             help_ += f". Change, on rows that are anchors in neither set: {change.describe()}"
         if metric == first:
-            help_ += f". Representation: {form}. {_ABOUT}"
+            help_ += f". Representation: {representation}. {_ABOUT}"
         steps.append(step)
         lost = (step or "").startswith(MINUS)  # Streamlit recognises only a hyphen as a minus sign
         if metric == first:

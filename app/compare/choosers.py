@@ -104,22 +104,22 @@ def switch(workspace: Workspace, pair: Match) -> None:
     similarities to anchors."""
     widths = [space.dimension for space in pair.spaces]
     (shown,) = drawn_panes(workspace.panes[:1], widths, workspace.reduction)
-    captions = {form: caption for form, (_, caption) in _POSITIONS.items() if form in (shown, *_SWITCH)}
+    captions = {name: caption for name, (_, caption) in _POSITIONS.items() if name in (shown, *_SWITCH)}
     known = {OWN: "own-axes", "absolute": "absolute"}  # option → the glossary term that it links to
     if len(set(widths)) > 1:
-        captions = {OWN: _NO_AXES} | {form: captions[form] for form in captions if form not in AXES}
+        captions = {OWN: _NO_AXES} | {name: captions[name] for name in captions if name not in AXES}
     with st.container(key="idea"):
         bound(
             st.radio,
             "What the panes show",
             "view.position",
             shown,
-            lambda form: _show(workspace, form, *workspace.panes[1:]),
+            lambda representation: _show(workspace, representation, *workspace.panes[1:]),
             options=list(captions),
-            format_func=lambda form: _POSITIONS[form][0],
+            format_func=lambda representation: _POSITIONS[representation][0],
             captions=[
-                f"{caption} {term(known.get(form, 'relative'), ':material/help:')}"
-                for form, caption in captions.items()
+                f"{caption} {term(known.get(representation, 'relative'), ':material/help:')}"
+                for representation, caption in captions.items()
             ],
             horizontal=True,
             label_visibility="collapsed",
@@ -173,9 +173,9 @@ def _second_row_chooser(workspace: Workspace) -> None:
         "Second row",
         "view.second_row",
         second,
-        lambda form: _show(workspace, workspace.panes[0], *filter(None, [form])),
+        lambda representation: _show(workspace, workspace.panes[0], *filter(None, [representation])),
         options=["", *_POSITIONS],
-        format_func=lambda form: _POSITIONS[form][0] if form else "None",
+        format_func=lambda representation: _POSITIONS[representation][0] if representation else "None",
         help="Four panes: two positions of the switch, one above the other.",
     )
 
@@ -183,7 +183,7 @@ def _second_row_chooser(workspace: Workspace) -> None:
 def _show(workspace: Workspace, *panes: str) -> None:
     shown = tuple(dict.fromkeys(panes))
     reduction = replace(workspace.reduction, fit="first")
-    title = " above ".join(_POSITIONS[form][0].lower() for form in shown)
+    title = " above ".join(_POSITIONS[name][0].lower() for name in shown)
     session.edit(f"show {title}", panes=shown, reduction=reduction)
 
 

@@ -15,7 +15,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.compare.clusters import LEAST_ROWS
-from relcore.compare.differences import FORMS, NEIGHBOURS, Differences, FoundDifferences, with_anchors
+from relcore.compare.differences import COMPARED, NEIGHBOURS, Differences, FoundDifferences, with_anchors
 from relcore.compare.differences_report import GroupDifferences, p_in_words, summary
 from relcore.maps.pane_maps import View
 from relcore.spaces.matching import Match, distinct_names
@@ -45,7 +45,7 @@ def where_they_differ(workspace: Workspace, models: Match, drawn: View) -> None:
         " Select rows to mark them in the panes."
     )
     # Match only the two spaces, without further models, as the exported recipe does.
-    _differences(workspace, compute.matched_pair(workspace.source, workspace.target))
+    _differences(workspace, compute.matched_models(workspace.source, workspace.target))
 
 
 def _differences(workspace: Workspace, pair: Match) -> None:
@@ -99,15 +99,17 @@ def _differences(workspace: Workspace, pair: Match) -> None:
 def _recipe(workspace: Workspace, pair: Match) -> GroupDifferences:
     classes = pair.source.labels is not None and len(set(pair.source.labels) - {""}) > 1
     if workspace.anchors:
-        forms = FORMS
+        representations = COMPARED
     else:
-        forms = FORMS[:1]
+        representations = COMPARED[:1]
     kinds = {}
     if classes:
         kinds = {"classes": "Classes"}
     kinds["clusters"] = "Clusters"
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="differences-choosers"):
-        form = segments("Representation", forms, f"differences.form-{len(forms)}")
+        representation = segments(
+            "Representation", representations, f"differences.form-{len(representations)}"
+        )
         kind = segments(
             "Groups",
             kinds,
@@ -139,7 +141,7 @@ def _recipe(workspace: Workspace, pair: Match) -> GroupDifferences:
         )
     specs = (workspace.source, workspace.target)
     settings = {"anchors": workspace.anchors, "projection": workspace.projection, "groups": kind}
-    settings |= {"representation": form, "n_clusters": int(n_clusters), "k": int(k)}
+    settings |= {"representation": representation, "n_clusters": int(n_clusters), "k": int(k)}
     return GroupDifferences(spaces=specs, digests=compute.digests(specs), **settings)
 
 

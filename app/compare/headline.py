@@ -15,6 +15,7 @@ from app.widgets import space_name
 from app.workspace import Workspace
 from relcore.base.numbers import counted, percent
 from relcore.catalog.row_tables import pairs_in_order
+from relcore.compare.differences import COMPARED
 from relcore.compare.pictures import Scores
 from relcore.compare.reports import agreement, disagreement, matched_rows
 from relcore.figures.export import Exportable
@@ -26,7 +27,6 @@ from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match, distinct_names, short_names
 
 _LAST = "relscope.headline"
-_FORMS = ("absolute", "relative", "whitened")
 
 
 def comparing(workspace: Workspace) -> str:
@@ -78,7 +78,7 @@ def _headline(workspace: Workspace, models: Match) -> str:
         return _lead("No anchors yet: choose some above (★), or draw with the lasso.")
     if not compute.can_be_scored(pair, workspace.anchors):
         return _lead(compute.too_few_held_out(pair, workspace.anchors))
-    found = {form: scores_of(workspace, pair, form) for form in _FORMS}
+    found = {name: scores_of(workspace, pair, name) for name in COMPARED}
     shares: dict[str, str] = {}
     known = found, pair, workspace.anchors
     agree = matched_rows(*known, lambda *share: shares.setdefault(share[0], _bold(*share)))
@@ -191,9 +191,9 @@ def _lead(words: str) -> str:
     return f'<p class="relscope-lead">{words}</p>'
 
 
-def _bold(form: str, share: str) -> str:
+def _bold(representation: str, share: str) -> str:
     """A share as HTML. The CSS class lets the panes update it while an anchor is dragged."""
-    if form == "relative":
+    if representation == "relative":
         return f'<b class="relscope-live">{share}</b>'
     return f"<b>{share}</b>"
 
@@ -212,8 +212,10 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
     return f"All {len(models.spaces)} models {'know' if is_words else 'describe'} the same {rows}."
 
 
-def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
-    return scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
+def scores_of(workspace: Workspace, pair: Match, representation: str) -> dict[str, Score]:
+    return scores(
+        pair, representation, workspace.anchors, workspace.projection, workspace.k, workspace.convention
+    )
 
 
 def representations(anchors: tuple[str, ...]) -> tuple[str, ...]:
@@ -244,5 +246,4 @@ def all_scores(workspace: Workspace, pair: Match) -> dict[str, dict[str, Score]]
     anchors = ()
     if relative:
         anchors = workspace.anchors
-    forms = representations(anchors)
-    return {form: scores_of(workspace, pair, form) for form in forms}
+    return {name: scores_of(workspace, pair, name) for name in representations(anchors)}

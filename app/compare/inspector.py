@@ -21,6 +21,7 @@ from app.tables import bars
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.numbers import counted, short
 from relcore.compare import agreement
+from relcore.compare.differences import COMPARED
 from relcore.compare.live_channel import FEW
 from relcore.maps.pane_maps import MOST_PIVOTS
 from relcore.represent.representations import ProjectionSpec
@@ -49,7 +50,6 @@ def new_anchor_ids(chosen: Sequence[str], present: Collection[str] = ()) -> tupl
     return tuple(new[row] for row in np.sort(drawn))
 
 
-FORMS = ("absolute", "relative", "whitened")
 # pixels per side of the inspected picture, and of a picture in a list
 LARGE = 160
 SMALL = 28
@@ -174,18 +174,18 @@ def _example(pair: Match, among: Sequence[str]) -> str:
 
 def _neighbours(pair: Match, identifier: str) -> None:
     workspace = session.workspace()
-    form = "absolute"
-    if workspace.anchors and workspace.panes[0] in FORMS:
-        form = workspace.panes[0]
+    representation = "absolute"
+    if workspace.anchors and workspace.panes[0] in COMPARED:
+        representation = workspace.panes[0]
     k = min(workspace.k, len(pair) - 1)
-    anchors = compute.needed_anchors(form, workspace.anchors)
+    anchors = compute.needed_anchors(representation, workspace.anchors)
     n = counted(len(workspace.anchors), "anchor")
-    if form == "absolute":
+    if representation == "absolute":
         by = "their own vectors, centred"
     else:
         by = f"similarities to {n}"
-    caption(f"{k} nearest rows, {form}: by cosine of {by}. Shaded: in both lists.")
-    near = neighbours_of(pair, identifier, k, form, anchors, workspace.projection)
+    caption(f"{k} nearest rows, {representation}: by cosine of {by}. Shaded: in both lists.")
+    near = neighbours_of(pair, identifier, k, representation, anchors, workspace.projection)
     for side, space in (("source", pair.source), ("target", pair.target)):
         rows = space.vectors[space.rows([identifier, *near[side]])]
         if n := int((rows[1:] == rows[0]).all(axis=1).sum()):
@@ -215,13 +215,13 @@ def neighbours_of(
     pair: Match,
     identifier: str,
     k: int,
-    form: str = "absolute",
+    representation: str = "absolute",
     anchors: tuple[str, ...] = (),
     projection: ProjectionSpec | None = None,
 ) -> pd.DataFrame:
     rows = None
-    if form != "absolute":
-        rows = compute.represent(pair, form, anchors, projection)
+    if representation != "absolute":
+        rows = compute.represent(pair, representation, anchors, projection)
     return agreement.neighbours_of(pair, identifier, k, rows)
 
 

@@ -49,7 +49,7 @@ def _draw_scores(workspace: Workspace, models: Match) -> None:
     )
     settings = workspace.anchors, workspace.projection, workspace.k, workspace.convention
     scores = all_scores(workspace, pair)
-    results = [exact_scores(pair, form, *settings, start=start) for form in scores]
+    results = [exact_scores(pair, name, *settings, start=start) for name in scores]
     score_table(scores)
     show_cautions(pair, tuple(workspace.anchors))
     follow([job for job in results if job is not None and not isinstance(job, dict)])
@@ -78,10 +78,10 @@ def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
         f"Rows in the filter ({plain(conditions)}): {n:,}, without anchors, are compared with each other."
     )
     settings = anchors, workspace.projection, workspace.k, workspace.convention
-    score_table({form: compute.live_scores(pair, form, *settings) for form in representations(anchors)})
+    score_table({name: compute.live_scores(pair, name, *settings) for name in representations(anchors)})
 
 
-def _more_measures(workspace: Workspace, pair: Match, forms: tuple[str, ...]) -> None:
+def _more_measures(workspace: Workspace, pair: Match, representations: tuple[str, ...]) -> None:
     others = {name: entry for name, entry in METRICS.items() if "more" in entry.of}
     with st.expander("More measures", icon=":material/straighten:", key="scores.more"):
         chosen = st.multiselect(
@@ -94,14 +94,14 @@ def _more_measures(workspace: Workspace, pair: Match, forms: tuple[str, ...]) ->
             help="\n".join(f"- {entry.title}: {entry.help}" for entry in others.values()),
         )
         k = compute.scored_neighbours(pair, workspace.anchors, workspace.k, "mutual")
-        scores: dict[str, dict[str, Score]] = {form: {} for form in forms}
+        scores: dict[str, dict[str, Score]] = {name: {} for name in representations}
         for name in chosen:
             try:
-                for form in forms:
+                for representation in representations:
                     settings = workspace.anchors, workspace.projection, k
-                    scores[form][name] = compute.more_score(pair, form, *settings, name)
+                    scores[representation][name] = compute.more_score(pair, representation, *settings, name)
             except SpaceError as error:
                 messages.error(f"{others[name].title}: {error}")
-        scores = {form: by_metric for form, by_metric in scores.items() if by_metric}
+        scores = {name: by_metric for name, by_metric in scores.items() if by_metric}
         if scores:
             score_table(scores)

@@ -192,7 +192,7 @@ def draw(workspace: Workspace) -> None:
     if not workspace.anchors:
         messages.no_anchors()
         return
-    pair = compute.matched_pair(workspace.source, workspace.target)
+    pair = compute.matched_models(workspace.source, workspace.target)
     if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):
         messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
         return

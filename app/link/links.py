@@ -107,7 +107,7 @@ def use_button(
         if chosen or not used:
             session.guarded(use, setup, outcome, tuple(sorted(known)))
         now = session.workspace()
-        if in_use(now) and compute.can_be_scored(compute.matched_pair(now.source, now.target), now.anchors):
+        if in_use(now) and compute.can_be_scored(compute.matched_models(now.source, now.target), now.anchors):
             go(EXPLORE, "Scores")
         st.rerun()
 
@@ -239,7 +239,7 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · linked")
     former = (renamed, workspace.target if in_use(workspace) else None)
     spaces = (*(spec for spec in workspace.spaces if spec not in former), renamed)
-    pair = compute.matched_pair(setup.source_spec, renamed)
+    pair = compute.matched_models(setup.source_spec, renamed)
     anchors = tuple(own for own in anchors_beside(result, confirmed) if own in pair.source.index)
     changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(
         anchors, BOOTSTRAPPED

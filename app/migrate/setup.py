@@ -171,7 +171,7 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
     old, new = setup.specs[:2]
     label = "Link the rows"
     try:
-        pair = compute.matched_pair(old, new)
+        pair = compute.matched_models(old, new)
         found, guesses = _pairing(pair, setup.task.random_state), isinstance(pair.ids, GuessedIds)
     except NoCommonId:
         told = "The two models share no row ids."

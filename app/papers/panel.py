@@ -478,7 +478,7 @@ def _open(row: PaperRow, kind: str) -> None:
 def _on_words(run: PaperRun, now: Workspace) -> Workspace:
     n = run.settings["n_anchors"]
     state = run.settings["random_states"][0]
-    pair = compute.matched_pair(*BUNDLED)
+    pair = compute.matched_models(*BUNDLED)
     spaces = tuple(dict.fromkeys((*now.spaces, *BUNDLED)))
     changed = replace(
         now, spaces=spaces, source=BUNDLED[0], target=BUNDLED[1], k=run.settings["k"], convention="paper"

@@ -50,10 +50,17 @@ def front(begin: Callable[..., None]) -> None:
             st.button(label, key=key, icon=icon, on_click=begin, args=(1, presents), **look)
     found = []
     with st.container(key="start-ideas"):
-        for number, (column, (form, idea)) in enumerate(zip(st.columns(3), _IDEAS.items(), strict=True), 1):
+        for number, (column, (representation, idea)) in enumerate(
+            zip(st.columns(3), _IDEAS.items(), strict=True), 1
+        ):
             with column, st.container(border=True):
                 st.html(f'<h3 class="relscope-idea"><i>{number}</i>{idea}</h3>')
-                draw_maps(of, form, f"start.{form}", by=by if form == "relative" else ())
+                draw_maps(
+                    of,
+                    representation,
+                    f"start.{representation}",
+                    by=by if representation == "relative" else (),
+                )
                 found.append(st.empty())
     _show_share(
         found[0],

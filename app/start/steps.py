@@ -93,7 +93,7 @@ def same_shape() -> None:
     maps, says = _halves()
     with says:
         titles = {OWN: "Own axes", "absolute": "The same axes"}
-        form = st.segmented_control(
+        representation = st.segmented_control(
             "Axes", list(titles), key="story.axes", format_func=titles.get, required=True, default="absolute"
         )
         _write(
@@ -101,10 +101,10 @@ def same_shape() -> None:
             " in Word2Vec and another in FastText.",
             "No training fixes the axes: a space that is turned serves its model just as well.",
         )
-        if form == "absolute":
+        if representation == "absolute":
             st.html(share_number(score(of.pair, "absolute"), f"{_SAME}, by their coordinates."))
     with maps:
-        draw_maps(of, form, "story.maps")
+        draw_maps(of, representation, "story.maps")
 
 
 def ruler() -> None:

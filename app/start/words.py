@@ -42,7 +42,7 @@ class Words:
 
 
 def words() -> Words:
-    pair = compute.matched_pair(*BUNDLED)
+    pair = compute.matched_models(*BUNDLED)
     view = replace(default_view(pair.source), n_nearest=NEAREST)
     return Words(pair, compute.view(pair, replace(USUAL, view=view)))
 
@@ -54,11 +54,11 @@ def anchors(pair: Match, n: int = N_ANCHORS) -> tuple[str, ...]:
     return compute.select_anchors(pair, n, strategy, random_state)
 
 
-def score(pair: Match, form: str, by: tuple[str, ...] = ()) -> Score:
+def score(pair: Match, representation: str, by: tuple[str, ...] = ()) -> Score:
     """The mean reciprocal rank of matching rows, as Explore shows it. Its attribute `top1` is the share of
     rows that match."""
     settings = USUAL.projection, USUAL.k, USUAL.convention
-    return compute.live_scores(pair, form, by, *settings, alone=True)["mrr"]
+    return compute.live_scores(pair, representation, by, *settings, alone=True)["mrr"]
 
 
 def chance(found: Score) -> str:
@@ -67,7 +67,12 @@ def chance(found: Score) -> str:
 
 
 def draw_maps(
-    of: Words, form: str, key: str, pair: Match | None = None, by: tuple[str, ...] = (), second: str = ""
+    of: Words,
+    representation: str,
+    key: str,
+    pair: Match | None = None,
+    by: tuple[str, ...] = (),
+    second: str = "",
 ) -> None:
     """Draw maps of both models in one representation, turned for display as in Explore. Stars are anchors.
 
@@ -77,7 +82,7 @@ def draw_maps(
     names = of.names
     palette = np.array([*theme.category_colors(len(of.drawn.category_names)), theme.neutral])
     small_maps(
-        _maps(pair or of.pair, of.drawn, form, by, (MODELS[0], second or MODELS[1])),
+        _maps(pair or of.pair, of.drawn, representation, by, (MODELS[0], second or MODELS[1])),
         key,
         names=names,
         colors=palette[of.drawn.categories].tolist(),
@@ -88,18 +93,18 @@ def draw_maps(
 
 @compute.cached(64)
 def _maps(
-    pair: Match, drawn: View, form: str, by: tuple[str, ...], models: tuple[str, str]
+    pair: Match, drawn: View, representation: str, by: tuple[str, ...], models: tuple[str, str]
 ) -> list[SmallMap]:
     settings = USUAL.projection, USUAL.reduction
     reference = compute.pca_coordinates(pair, drawn, OWN, (), *settings)[0][0]
-    picture = compute.pca_coordinates(pair, drawn, form, by, *settings)
-    turned = orient_pairs({form: picture}, reference, pair, USUAL.reduction)[form][0]
+    picture = compute.pca_coordinates(pair, drawn, representation, by, *settings)
+    turned = orient_pairs({representation: picture}, reference, pair, USUAL.reduction)[representation][0]
     ends = [(xy.min(axis=0), xy.max(axis=0)) for xy in turned]
-    if form != OWN:  # shared coordinates need one scale for both maps
+    if representation != OWN:  # shared coordinates need one scale for both maps
         low = np.min([low for low, _ in ends], axis=0)
         high = np.max([high for _, high in ends], axis=0)
         ends = [(low, high)] * 2
-    titles = [f"{name}, {axes}" for name, axes in zip(models, _AXES[form], strict=True)]
+    titles = [f"{name}, {axes}" for name, axes in zip(models, _AXES[representation], strict=True)]
     alt = f": {len(drawn.rows)} words, in the colour of the nearest of {len(drawn.category_names)} words"
     return [
         SmallMap(title, xy, (low + high) / 2, 0.56 * float((high - low).max()), f"Map: {title}{alt}")

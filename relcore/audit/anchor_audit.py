@@ -196,11 +196,11 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
         anchors = shared_anchors(self.anchors, source)
         partners = shared_anchors(self.partners or self.anchors, target)
         rows = source.rows(anchors), target.rows(partners)
-        directions = (
+        units = (
             unit_rows(space.vectors[own], mean_row(space.vectors))
             for space, own in zip((source, target), rows, strict=True)
         )
-        audited = audit_pairs(*directions, self.false_share)
+        audited = audit_pairs(*units, self.false_share)
         report(1, 2, "scoring with and without the suspects")
         # Rows of both spaces that are in no anchor pair, but whose partners are known.
         places = target.index.get_indexer(source.index)

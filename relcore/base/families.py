@@ -42,7 +42,7 @@ class Method(Named):
 
     Attributes
     ----------
-    heads : "absolute" or the method's own name
+    representation : "absolute" or the method's own name
         The rows on which heads are trained. "absolute": the rows of the head's own space. Then
         ``where(source, target, settings, random_state)`` gets two `FittedSpace`, and returns a function that
         translates source rows (m, d) to rows of the target, or None. The method's own name: a representation
@@ -51,7 +51,7 @@ class Method(Named):
         "one": the method prepares each space alone. "both": it needs both spaces at once.
     """
 
-    heads: str = "absolute"
+    representation: str = "absolute"
     knows: Literal["one", "both"] = "one"
 
 

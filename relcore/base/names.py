@@ -61,8 +61,10 @@ METHODS = Family(
     Method,
     {
         "absolute": Method("absolute", ".represent.representations:identity_map"),
-        "relative": Method("relative", ".represent.representations:relative", heads="relative"),
-        "whitened": Method("relative, whitened", ".represent.representations:whitened", heads="whitened"),
+        "relative": Method("relative", ".represent.representations:relative", representation="relative"),
+        "whitened": Method(
+            "relative, whitened", ".represent.representations:whitened", representation="whitened"
+        ),
         "irp-pruned": Method("inverse, pruned", ".represent.representations:pruned_inverse"),
         "irp-ridge": Method("inverse, ridge", ".represent.representations:ridge_inverse"),
         "irp-whitened": Method("inverse, whitened", ".represent.representations:whitened_inverse"),

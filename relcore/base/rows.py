@@ -128,7 +128,7 @@ class DerivedRows:
         return type(self)(self.vectors, self.made, rows if self.numbers is None else self.numbers[rows])
 
 
-def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
+def derived_unit_rows(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
     """The rows of X, minus a mean row if given, scaled to length 1. They are computed when they are used."""
     return DerivedRows(X, lambda rows: unit_rows(rows, mean))
 

@@ -28,7 +28,7 @@ from relcore.encoders.encoder import Encoder, encoder_from_json
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.files.formats import Description, suffix_of
 from relcore.files.parts import files_in, parts_of, vector_places
-from relcore.files.reading import descriptions_of, load_space, shape_of
+from relcore.files.reading import ReadOptions, descriptions_of, read_space, shape_of
 from relcore.files.saving import FILE_OPTIONS
 from relcore.runs.entries import Summary, digest_of
 from relcore.runs.store import Store
@@ -155,7 +155,7 @@ def encoding_specs(
 def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> LatentSpace:
     """The space that the spec names. Encodings are read from `store`, by default the environment's store.
     With `again` (for recipes), an encoding that the store lacks is computed again, even if its rows were
-    renamed. Raises the errors of `need_access`, `load_words`, `load_space` and `load_encoding`."""
+    renamed. Raises the errors of `need_access`, `load_words`, `read_space` and `load_encoding`."""
     if removed := listed(spec, UNSCORED):
         space = load(with_unscored(spec, ()), store, again)
         return space.with_columns(ids=mark_unscored(space.ids, removed))
@@ -170,7 +170,7 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
             options["ignore"] = listed(spec, "ignore")
         if "metadata" in options:
             options["metadata"] = access.readable_path(options["metadata"])
-        return load_space(path, limit=spec.limit, store=store, **options)
+        return read_space(path, ReadOptions(**options), limit=spec.limit, store=store)
     need_access(spec, store)
     if spec.source == "index":
         return load_rows(place_of(spec), spec.limit)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from inspect import signature
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +11,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.kinds import takes_kinds
 from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, listed, load
 from relcore.catalog.naming import space_spec
-from relcore.files import reading
-from relcore.files.reading import MAP_FROM
+from relcore.files.reading import MAP_FROM, ReadOptions, read_space
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 
@@ -94,36 +92,54 @@ def load_space(
     >>> load_space("word2vec-novels", limit=100)
     LatentSpace('word2vec-novels', n=100, d=100, digest=991d09cd)
     """
-    arguments = dict(locals())  # by name, before there are other variables
-    of_file = arguments.keys() - {"path", "name", "limit", "store"}
-    given = {option: arguments[option] for option in of_file if not _is_usual(option, arguments[option])}
-    return _named(path, name, limit, given, store)
+    options = ReadOptions(
+        ids=ids,
+        metadata=metadata,
+        id_column=id_column,
+        label_column=label_column,
+        count_column=count_column,
+        text_column=text_column,
+        picture_column=picture_column,
+        ignore=ignore,
+        encoding=encoding,
+        matrix=matrix,
+        invalid=invalid,
+        duplicates=duplicates,
+        max_bytes=max_bytes,
+        map_from=map_from,
+    )
+    return _load(path, name, limit, options, store)
 
 
-def _named(
-    path: str | Path, name: str | None, limit: int | None, given: dict[str, Any], store: Store | None
+def _load(
+    path: str | Path, name: str | None, limit: int | None, options: ReadOptions, store: Store | None
 ) -> LatentSpace:
-    """Load the space of this name with the arguments of `load_space` that were given."""
     if not isinstance(path, str):
-        return reading.load_space(path, name=name, limit=limit, store=store, **given)
+        return read_space(path, options, name=name, limit=limit, store=store)
     spec = space_spec(path)
-    options: dict[str, Any] = dict(spec.options)
-    if spec.source == "file" and spec.limit is None and options.keys().isdisjoint((KEPT, UNSCORED)):
-        if twice := options.keys() & given.keys():
+    given = _given(options)
+    named: dict[str, Any] = dict(spec.options)
+    if spec.source == "file" and spec.limit is None and named.keys().isdisjoint((KEPT, UNSCORED)):
+        if twice := named.keys() & given:
             raise SpaceError(
                 f"{path!r:.80}: expected {quote(sorted(twice))} once, got it in the name and as an argument;"
                 " leave one out"
             )
-        if "ignore" in options:
-            options["ignore"] = listed(spec, "ignore")
-        return reading.load_space(spec.name, name=name, limit=limit, store=store, **options, **given)
+        if "ignore" in named:
+            named["ignore"] = listed(spec, "ignore")
+        return read_space(spec.name, replace(options, **named), name=name, limit=limit, store=store)
     return _of_spec(spec, path, name, limit, given, store)
 
 
-def _is_usual(option: str, value: Any) -> bool:
-    """Whether `value` is the default of this argument of `load_space`."""
-    usual = signature(load_space).parameters[option].default
-    return value is usual or (isinstance(value, type(usual)) and value == usual)
+def _given(options: ReadOptions) -> set[str]:
+    """The names of the options that differ from their defaults."""
+    given = set()
+    for field in fields(ReadOptions):
+        value = getattr(options, field.name)
+        # Arrays and Series of ids are never equal to a default, and cannot be compared with it.
+        if type(value) is not type(field.default) or value != field.default:
+            given.add(field.name)
+    return given
 
 
 def _of_spec(
@@ -131,13 +147,13 @@ def _of_spec(
     path: str,
     name: str | None,
     limit: int | None,
-    given: dict[str, Any],
+    given: set[str],
     store: Store | None,
 ) -> LatentSpace:
     """Load a space that is not simply a file."""
     if given:
         raise SpaceError(
-            f"{path!r:.80}: expected {quote(given)} only for a vector file, got a space from"
+            f"{path!r:.80}: expected {quote(sorted(given))} only for a vector file, got a space from"
             f" {spec.source!r}; leave it out"
         )
     if limit is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from relcore.base.rows import directions, unit_rows
+from relcore.base.rows import derived_unit_rows, unit_rows
 from relcore.engine.nearest import nearest_within
 from relcore.represent.similarity import mean_of
 from relcore.scores.neighbours import jaccard_rows
@@ -17,7 +17,7 @@ def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarra
     after centring."""
     k = min(k, len(match) - 1)
     spaces = match.source, match.target
-    return [nearest_within(directions(space.vectors, mean_of(space)), rows, k) for space in spaces]
+    return [nearest_within(derived_unit_rows(space.vectors, mean_of(space)), rows, k) for space in spaces]
 
 
 def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataFrame:
@@ -51,7 +51,7 @@ def neighbours_of(
         spaces = (match.source.vectors, match.target.vectors)
         means = [mean_of(match.source), mean_of(match.target)]
     else:
-        near = [nearest_within(directions(X), row, k) for X in made]
+        near = [nearest_within(derived_unit_rows(X), row, k) for X in made]
         spaces = made
         means = [None, None]
     columns: dict[str, np.ndarray] = {}

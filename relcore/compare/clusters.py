@@ -52,23 +52,23 @@ def clusters_of(space: LatentSpace, n_clusters: int, random_state: int = 0) -> t
 
     if not 1 <= n_clusters <= len(space):
         raise SpaceError(f"n_clusters: expected 1 … {len(space)} for {len(space)} rows, got {n_clusters}")
-    directions = unit_rows(space.vectors, mean_row(space.vectors))
+    units = unit_rows(space.vectors, mean_row(space.vectors))
     k_means = MiniBatchKMeans(n_clusters, batch_size=4096, n_init=3, random_state=random_state)
-    groups = k_means.fit_predict(directions)
+    groups = k_means.fit_predict(units)
     present, groups = np.unique(groups, return_inverse=True)  # k-means can leave a cluster empty
     names: list[str] = []
     for number, centre in enumerate(k_means.cluster_centers_[present]):
-        name = _name(space, np.flatnonzero(groups == number), directions, centre)
+        name = _name(space, np.flatnonzero(groups == number), units, centre)
         names.append(name if name not in names else f"{name} ({number + 1})")
     return groups, names
 
 
-def _name(space: LatentSpace, members: np.ndarray, directions: np.ndarray, centre: np.ndarray) -> str:
+def _name(space: LatentSpace, members: np.ndarray, units: np.ndarray, centre: np.ndarray) -> str:
     if space.labels is not None:
         label, count = Counter(space.labels[members]).most_common(1)[0]
         if label and count >= _MOSTLY * len(members):
             return f"mostly {label}"
-    central = members[np.argsort(-(directions[members] @ centre), kind="stable")][:_CENTRAL]
+    central = members[np.argsort(-(units[members] @ centre), kind="stable")][:_CENTRAL]
     if space.counts is not None:
         central = central[np.argsort(-space.counts[central], kind="stable")]
     return ", ".join(space.ids[central[:3]])

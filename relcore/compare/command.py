@@ -22,7 +22,7 @@ from relcore.compare.reports import ExactScores, comparison_report
 from relcore.engine.device import preload_torch
 from relcore.engine.nearest import need_k
 from relcore.represent.representations import REPRESENTATIONS
-from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms
+from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_representations
 from relcore.scores.score_report import LIVE_QUERIES
 from relcore.spaces.matching import match
 
@@ -74,27 +74,27 @@ def run_compare(options: argparse.Namespace) -> Report:
             which = f" of {pair.source.name!r} and {pair.target.name!r}"
             need_k(options.k, n, n - (options.convention == "mutual"), which)
     if anchors:
-        forms = REPRESENTATIONS
+        representations = REPRESENTATIONS
     else:
-        forms = ("absolute",)
+        representations = ("absolute",)
     if n_queries is None:
-        tasks = [ExactScores.on(form, anchors, **settings) for form in forms]
+        tasks = [ExactScores.on(name, anchors, **settings) for name in representations]
         if metrics:
             tasks = [replace(task, metrics=metrics) for task in tasks]
         results = replace(inputs, spaces=[pair.source, pair.target]).results(tasks)
-        scores = {form: result.scores for form, result in zip(forms, results, strict=True)}
+        scores = {name: result.scores for name, result in zip(representations, results, strict=True)}
     else:
         given = {"projection": settings["projection"], "k": options.k, "convention": options.convention}
         given["metrics"] = metrics
         with Bar(options) as bar:
             given["done"] = partial(bar.show, text="blocks of rows")
-            scores = score_forms(
-                pair, forms, anchors, labels=class_labels(pair), n_queries=n_queries, **given
+            scores = score_representations(
+                pair, representations, anchors, labels=class_labels(pair), n_queries=n_queries, **given
             )
     settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
     settings["metrics"] = metrics
 
-    scored = {form: by_metric for form, by_metric in scores.items() if by_metric}
+    scored = {name: by_metric for name, by_metric in scores.items() if by_metric}
     if not scored:
         raise SpaceError(
             "--metrics: expected scores that exist for these two spaces, got none; these two differ in"

@@ -22,7 +22,7 @@ from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace
 
-FORMS = ("absolute", "relative", "whitened")
+COMPARED = ("absolute", "relative", "whitened")
 GROUPS = ("classes", "clusters")
 NEIGHBOURS = 50
 _EXAMPLES = 6
@@ -108,7 +108,7 @@ class FoundDifferences:
 
 @dataclass(frozen=True)
 class DifferenceSettings:
-    representation: str = setting("absolute", choices=FORMS)
+    representation: str = setting("absolute", choices=COMPARED)
     anchors: tuple[str, ...] = ()
     projection: ProjectionSpec = ProjectionSpec()
     groups: str = setting("classes", choices=GROUPS)
@@ -236,9 +236,9 @@ def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -
         return found
     nearest = {}
     for side, space in (("source", pair.source), ("target", pair.target)):
-        directions = unit_rows(space.vectors, mean_row(space.vectors))
-        stars = directions[space.rows(anchors)]
-        centres = [directions[found.belongs == place].mean(axis=0) for place in range(len(found.groups))]
+        units = unit_rows(space.vectors, mean_row(space.vectors))
+        stars = units[space.rows(anchors)]
+        centres = [units[found.belongs == place].mean(axis=0) for place in range(len(found.groups))]
         order = np.argsort(-(np.array(centres) @ stars.T), axis=1, kind="stable")[:, :_ANCHORS]
         nearest[f"{side}_anchors"] = [tuple(anchors[place] for place in row) for row in order.tolist()]
     return replace(

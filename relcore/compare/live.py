@@ -43,7 +43,7 @@ class LiveComparison:
         Settings of the similarity, which must be the cosine.
     reduction : ReductionSpec, optional
         Settings of PCA in two dimensions. By default, all maps have the axes of the first space.
-    forms : names of `FORMS`
+    representations : some of `FOLLOWING`
         The maps to compute.
     shown : row numbers (s,), optional
         The rows whose coordinates are returned. By default, these are the rows on which the axes are fitted.
@@ -55,7 +55,7 @@ class LiveComparison:
         anchors: Sequence[int],
         projection: ProjectionSpec | None = None,
         reduction: ReductionSpec | None = None,
-        forms: Sequence[str] = ("relative",),
+        representations: Sequence[str] = ("relative",),
         shown: np.ndarray | None = None,
     ) -> None:
         projection = projection or ProjectionSpec()
@@ -63,7 +63,7 @@ class LiveComparison:
         self.held = held
         self.projection = projection
         self.reduction = reduction
-        self.forms = tuple(forms)
+        self.representations = tuple(representations)
         self.where = held.where.clone_for_thread()
         if shown is None:
             self.shown_subset = held.drawn_rows
@@ -75,8 +75,8 @@ class LiveComparison:
         self._edges: np.ndarray | None = None
         self.n_columns = 0  # number of columns computed so far; tests count the work by it
         self.set_anchors(anchors)
-        for form in self.forms:  # compute the axes of the maps before the first move
-            self._weights(form)
+        for representation in self.representations:  # compute the axes of the maps before the first move
+            self._weights(representation)
 
     @property
     def shown(self) -> list[Array]:
@@ -101,13 +101,13 @@ class LiveComparison:
         """For each representation, the coordinates (m, 2) float32 of the shown rows of each space, as from
         `pca_pair`. If there is a reference, maps are rotated onto it as by `orient_pairs`."""
         found = {}
-        for form in self.forms:
-            both = zip(self.shown, self._weights(form), strict=True)
+        for representation in self.representations:
+            both = zip(self.shown, self._weights(representation), strict=True)
             pictures = [np.array(self.where.get(self._drawn(units, *weights))) for units, weights in both]
-            if form == TWO:
-                found[form] = pictures
+            if representation == TWO:
+                found[representation] = pictures
             else:
-                found[form] = align_maps(pictures, self.reduction)
+                found[representation] = align_maps(pictures, self.reduction)
         return found
 
     def frame(self, chosen: np.ndarray | None = None, row: int | None = None, k: int = N_NEAR) -> LiveFrame:
@@ -132,7 +132,7 @@ class LiveComparison:
         sides = range(len(self.sides))
         asked = [[] if row is None else [self.held.anchor(side, row)[:, None]] for side in sides]
         near = np.empty((len(sides), n_near), dtype=np.int64)
-        weights = [[] if self.reduction.align else self._weights(form) for form in self.forms]
+        weights = [[] if self.reduction.align else self._weights(name) for name in self.representations]
         drawn: list[list[Array]] = []
         for side, units in enumerate(shown):
             # A single pass over the rows gives all maps and the similarities.
@@ -172,15 +172,15 @@ class LiveComparison:
         mapped -= where.put(offset.astype(np.float32))
         return mapped
 
-    def _weights(self, form: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _weights(self, representation: str) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each space, the weights W (d, 2) and the offset (2,) of its map U W − offset; U are the unit
         rows."""
         bases = [side.basis for side in self.sides]
-        if form == TWO:
+        if representation == TWO:
             columns = [0, min(1, len(self.anchors) - 1)]
             return [(basis[:, columns], np.zeros(2)) for basis in bases]
         scatters = [side.scatter for side in self.sides]
-        if form == "whitened":
+        if representation == "whitened":
             roots = [inverse_root(basis.T, self.projection.ridge) for basis in bases]
             bases = [basis @ root for basis, root in zip(bases, roots, strict=True)]
             scatters = [root @ one @ root for one, root in zip(scatters, roots, strict=True)]
@@ -188,13 +188,13 @@ class LiveComparison:
         shared = self.reduction.fit == "first"
         for side, (basis, scatter) in enumerate(zip(bases, scatters, strict=True)):
             if not (shared and side):
-                before = self._axes.get((form, side))
+                before = self._axes.get((representation, side))
                 axes = leading_axes(scatter, before)
                 mean = self.held.moments[side].means[0] @ basis
                 if before is None and self.held.onto is None:  # later maps keep the signs of this first map
                     scores = self._drawn(self.held.drawn[side], basis @ axes[:, :2], mean @ axes[:, :2])
                     axes[:, :2] *= axis_signs(self.where.get(scores))
-                self._axes[form, side] = axes
+                self._axes[representation, side] = axes
                 axes, mean = axes[:, :2], mean @ axes[:, :2]
             found.append((basis @ axes, mean))
         return self._turn_onto_reference(found)
@@ -229,7 +229,7 @@ class LiveComparison:
         n_queries: int | None = 300,
         overtaken: Callable[[], bool] = lambda: False,
     ) -> LiveScores:
-        """The scores of the relative rows, equal to those of `score_forms` up to rounding.
+        """The scores of the relative rows, equal to those of `score_representations` up to rounding.
 
         Raises Overtaken once `overtaken()` is true.
         """

@@ -22,7 +22,7 @@ from relcore.represent.similarity import mean_of
 from relcore.scores.score_report import LIVE_QUERIES
 from relcore.spaces.matching import Match
 
-FORMS = ("relative", "whitened", TWO)  # representations whose maps follow a moved anchor
+FOLLOWING = ("relative", "whitened", TWO)  # representations whose maps follow a moved anchor
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def live_header(panes: Sequence[str], n_anchors: int, n_spaces: int = 2) -> dict
     """What the browser must know before an anchor is dragged, if each representation has one pane per space:
     which panes follow the anchor, the number of anchors (0 if there are at most `FEW`), and the number of
     anchors in a selection by `SPREAD`."""
-    following = np.repeat([form in FORMS for form in panes], n_spaces)
+    following = np.repeat([name in FOLLOWING for name in panes], n_spaces)
     many = n_anchors if n_anchors > FEW else 0
     return {"panes": np.flatnonzero(following).tolist(), "many": many, "spread": N_SPREAD}
 
@@ -107,7 +107,7 @@ def page_units(
     """The data that an HTML page needs so that anchors can be dragged on it. `rows` (m,) are the drawn rows.
     None if there are more than `MOST_IN_A_PAGE` rows or more than `FEW` anchors, or if the maps cannot
     follow."""
-    followed = [form for form in panes if form in FORMS]
+    followed = [name for name in panes if name in FOLLOWING]
     if why_not(pair, projection, reduction) or reduction.align or not set(panes) <= set(_IN_A_PAGE):
         return None
     if not (followed and 0 < n_anchors <= FEW and len(rows) <= MOST_IN_A_PAGE):
@@ -117,7 +117,7 @@ def page_units(
     units = (unit_rows(space.vectors[rows], origin) for space, origin in zip(spaces, origins, strict=True))
     about = live_header(panes, n_anchors, len(spaces))
     about |= {"widths": [space.dimension for space in spaces], "shared": reduction.fit == "first"}
-    return PageUnits(about | {"forms": np.repeat(followed, len(spaces)).tolist()}, tuple(units))
+    return PageUnits(about | {"representations": np.repeat(followed, len(spaces)).tolist()}, tuple(units))
 
 
 def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -> str:

@@ -13,7 +13,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import DerivedRows, unit_rows
 from relcore.engine.device import Array, NumpyDevice, device_of, release
 from relcore.engine.engine import Engine, Moments
-from relcore.maps.pane_maps import Directions, DirectionsOf
+from relcore.maps.pane_maps import DrawnUnits, DrawnUnitsOf
 from relcore.scores.comparison import class_labels
 from relcore.spaces.matching import Match
 
@@ -89,13 +89,13 @@ class LiveRows:
         center: bool = True,
         reference: np.ndarray | None = None,
         random_state: int = 0,
-        directions_of: DirectionsOf = Directions.of,
+        units_of: DrawnUnitsOf = DrawnUnits.of,
     ) -> None:
         self.pair = pair
         self.rows = rows
         self.where = device_of()
         self.spaces = pair.spaces
-        known = [directions_of(space, rows, center, random_state) for space in self.spaces]
+        known = [units_of(space, rows, center, random_state) for space in self.spaces]
         self.origins = [one.mean if center else None for one in known]
         self.moments = [one.moments for one in known]
         self.center = center

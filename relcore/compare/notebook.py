@@ -16,7 +16,7 @@ from relcore.base.kinds import takes_kinds
 from relcore.compare.clusters import lacks_names, named_clusters
 from relcore.compare.columns import with_color_column
 from relcore.compare.live import LiveComparison
-from relcore.compare.live_channel import FORMS, N_SPREAD, SPREAD, LiveAnswers, live_header, why_not
+from relcore.compare.live_channel import FOLLOWING, N_SPREAD, SPREAD, LiveAnswers, live_header, why_not
 from relcore.compare.live_rows import LiveRows
 from relcore.encoders.words import load_words
 from relcore.figures.scene import Scene
@@ -170,10 +170,10 @@ def _drawing(
     prominence = prominent_rows(pair.source, view)
 
     def draw(anchors: Sequence[str]) -> tuple[Scene, np.ndarray]:
-        forms = [pane for pane in panes if anchors or pane in (OWN, "absolute")]
-        if not forms:
+        representations = [pane for pane in panes if anchors or pane in (OWN, "absolute")]
+        if not representations:
             raise SpaceError(f"anchors: expected at least one for the {panes[0]} panes, got none")
-        pictures = {pane: absolute if pane == first else picture(pane, anchors) for pane in forms}
+        pictures = {pane: absolute if pane == first else picture(pane, anchors) for pane in representations}
         oriented = orient_pairs(pictures, absolute[0][0], pair, _MAP)
         scene = assemble_scene(pair.spaces, view, oriented, anchors)
         return replace(with_look(scene, MapLook(), None, names), prominence=prominence), view.rows
@@ -212,8 +212,8 @@ class _Dragged:
             return b""
         if self.known is None or self.known[0] != anchors:
             numbers = self.pair.source.rows(anchors).tolist()
-            forms = [pane for pane in self.panes if pane in FORMS]
-            following = LiveComparison(self.held, numbers, None, _MAP, forms)
+            representations = [pane for pane in self.panes if pane in FOLLOWING]
+            following = LiveComparison(self.held, numbers, None, _MAP, representations)
             self.known = anchors, LiveAnswers(following, numbers, self.rows)
         return self.known[1].answer(request)
 

@@ -33,7 +33,7 @@ from relcore.maps.pane_maps import default_view
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.panes.page import PageUnits, scene_exportable
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
-from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms
+from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_representations
 from relcore.scores.score import PairScores, Score
 from relcore.scores.score_report import score_table
 from relcore.spaces.matching import Match, short_names
@@ -173,7 +173,7 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
             need_one_of("metrics", name, metrics_of_a_pair(more=True))
 
     def draw(self, result: Mapping[str, Mapping[str, Score]] | None = None) -> Exportable:
-        known = {form: scores for form, scores in (result or self._scores()).items() if scores}
+        known = {name: scores for name, scores in (result or self._scores()).items() if scores}
         spaces = [space_name(spec) for spec in (self.source, self.target)]
         drawn = scores_exportable(score_table(known), self.to_json(), _file_name("relscope-scores", spaces))
         anchors = counted(len(self.anchors), "anchor")
@@ -186,7 +186,7 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
             settings["labels"] = class_labels(pair)
         else:
             settings["labels"] = None
-        return score_forms(pair, REPRESENTATIONS, self.anchors, self.projection, **settings)
+        return score_representations(pair, REPRESENTATIONS, self.anchors, self.projection, **settings)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from relcore.catalog.task import Task
 from relcore.represent.representations import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
-from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms
+from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_representations
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Score, share_interval
 from relcore.scores.score_report import Scores, scores_report
@@ -78,7 +78,7 @@ class ExactScores(Task[FoundScores], kind="scores", version=3):
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> FoundScores:
         pair = match(*spaces)
-        scores = score_forms(
+        scores = score_representations(
             pair,
             (self.representation,),
             self.anchors,
@@ -121,16 +121,16 @@ def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> list[
     one if the spaces differ in dimension."""
     sentences = matched_rows(scores, pair, anchors)
     votes = {
-        form: scores[form]["class agreement"] for form in _BY if "class agreement" in scores.get(form, {})
+        name: scores[name]["class agreement"] for name in _BY if "class agreement" in scores.get(name, {})
     }
-    for form, score in list(votes.items())[:1]:
+    for representation, score in list(votes.items())[:1]:
         chance = ""
         if score.null:
             chance = f" (by chance, {percent(score.null.mean)})"
         if sentences:
             where = ""
         else:
-            where = f", {_by(form, anchors)}"
+            where = f", {_by(representation, anchors)}"
         sentences.append(
             f"The {score.k} nearest rows in the other space vote for the row's own class in"
             f" {_about(score, score)} of cases{chance}{where}."
@@ -146,9 +146,9 @@ def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> list[
 _BY = "relative", "absolute"
 
 
-def _by(form: str, anchors: Sequence[str]) -> str:
+def _by(representation: str, anchors: Sequence[str]) -> str:
     relative = f"by similarities to {counted(len(anchors), 'anchor')}"
-    if form == "relative":
+    if representation == "relative":
         return relative
     return "in shared axes (absolute)"
 
@@ -157,7 +157,7 @@ def matched_rows(
     scores: Scores,
     pair: Match,
     anchors: Sequence[str] = (),
-    shown: Callable[[str, str], str] = lambda form, share: share,
+    shown: Callable[[str, str], str] = lambda representation, share: share,
 ) -> list[str]:
     """Sentences on the share of rows that match: by similarities to anchors, in shared axes, and by chance.
     [] if no score gives this share.
@@ -169,9 +169,9 @@ def matched_rows(
     if pair.source.counts is None:
         row = "row"
     sentences = []
-    ranks = {form: scores[form]["mrr"] for form in _BY if "mrr" in scores.get(form, {})}
-    if matched := {form: score for form, score in ranks.items() if score.top1 is not None}:
-        of = {form: shown(form, _about(score, score.top1)) for form, score in matched.items()}
+    ranks = {name: scores[name]["mrr"] for name in _BY if "mrr" in scores.get(name, {})}
+    if matched := {name: score for name, score in ranks.items() if score.top1 is not None}:
+        of = {name: shown(name, _about(score, score.top1)) for name, score in matched.items()}
         first, *others = matched
         guessed = isinstance(pair.ids, GuessedIds)
         rows = f"{row}s"
@@ -183,7 +183,7 @@ def matched_rows(
             f"For {of[first]} of the {rows}, the nearest {row} in the other space is the same {row},"
             f" {_by(first, anchors)}."
         )
-        sentences += [f"{_by(form, anchors).capitalize()}: {of[form]}." for form in others]
+        sentences += [f"{_by(name, anchors).capitalize()}: {of[name]}." for name in others]
         if matched[first].null:
             sentences.append(f"By chance: {percent(1 / matched[first].n)}.")
     return sentences

@@ -10,7 +10,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.numbers import counted
-from relcore.base.rows import directions, row_blocks, unit_rows
+from relcore.base.rows import derived_unit_rows, row_blocks, unit_rows
 from relcore.catalog.catalog import load
 from relcore.catalog.comparison_recipe import ComparisonRecipe, load_models
 from relcore.catalog.row_tables import row_texts
@@ -303,7 +303,7 @@ def crowded_anchors(space: LatentSpace, around: str, n_anchors: int) -> tuple[st
     """Anchors from a single cluster: the row with the id `around`, and the n_anchors − 1 rows nearest to
     it."""
     row = space.rows([around])
-    near = nearest_within(directions(space.vectors, mean_of(space)), row, n_anchors - 1)[0]
+    near = nearest_within(derived_unit_rows(space.vectors, mean_of(space)), row, n_anchors - 1)[0]
     return (around, *space.ids[near])
 
 

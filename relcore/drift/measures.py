@@ -232,20 +232,20 @@ def churn(old: SearchedRows, new: SearchedRows) -> np.ndarray:
 
 
 def changed_rows(
-    before: np.ndarray, now: np.ndarray, directions: np.ndarray, blur: np.ndarray, base: np.ndarray
+    before: np.ndarray, now: np.ndarray, units: np.ndarray, blur: np.ndarray, base: np.ndarray
 ) -> np.ndarray:
     """For each query, the share of its neighbours `before` (m, k) that are not among its neighbours `now` (m,
     k), an array (m,).
 
     A row also counts as kept if it is at most `blur` (m,) farther from the query than the last row in `now`,
-    because rounding can swap such rows. Distances are those between the queries' `directions` (m, d) and the
+    because rounding can swap such rows. Distances are those between the queries' `units` (m, d) and the
     rows `base` (n, d).
     """
     share = np.empty(len(before))
     for block in row_blocks(len(before), _BLOCK):
         among = (before[block][:, :, None] == now[block][:, None, :]).any(axis=2)
-        reach = _distance(directions[block], base, now[block][:, -1:]) + blur[block, None]
-        share[block] = 1 - (among | (_distance(directions[block], base, before[block]) <= reach)).mean(axis=1)
+        reach = _distance(units[block], base, now[block][:, -1:]) + blur[block, None]
+        share[block] = 1 - (among | (_distance(units[block], base, before[block]) <= reach)).mean(axis=1)
     return share
 
 
@@ -269,18 +269,16 @@ def across(old: SearchedRows, new: SearchedRows) -> Across:
     """
     queries = new.queries
     base = old.rows
-    directions = new.rows[queries]
+    units = new.rows[queries]
     blur = new.blur[queries]
     order = np.random.default_rng(crc32(base[-_SEEDING_ROWS:].tobytes())).permutation(len(base))
-    ranked = order[nearest(directions, base[order], old.nearest.shape[1] + 1).rows]
+    ranked = order[nearest(units, base[order], old.nearest.shape[1] + 1).rows]
     own = ranked == queries[:, None]
     rank = np.where(own.any(axis=1), 1 / (own.argmax(axis=1) + 1), 0.0)
     others = without_itself(queries, ranked)
-    to_nearest, to_own = (
-        _distance(directions, base, rows)[:, 0] for rows in (others[:, :1], queries[:, None])
-    )
+    to_nearest, to_own = (_distance(units, base, rows)[:, 0] for rows in (others[:, :1], queries[:, None]))
     lost = (to_own > to_nearest + blur).astype(float)
-    return Across(lost, changed_rows(old.nearest, others, directions, blur, base), rank)
+    return Across(lost, changed_rows(old.nearest, others, units, blur, base), rank)
 
 
 def with_jitter(vectors: np.ndarray, jitter: float, rng: np.random.Generator) -> np.ndarray:
@@ -290,10 +288,10 @@ def with_jitter(vectors: np.ndarray, jitter: float, rng: np.random.Generator) ->
     return rows
 
 
-def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _distance(units: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.ndarray:
     distances = np.empty(rows.shape, dtype=np.float32)
     for block in row_blocks(len(rows), _BLOCK):
-        distances[block] = np.linalg.norm(base[rows[block]] - directions[block][:, None, :], axis=2)
+        distances[block] = np.linalg.norm(base[rows[block]] - units[block][:, None, :], axis=2)
     return distances
 
 

@@ -13,7 +13,7 @@ from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.kinds import takes_kinds
 from relcore.encoders.dataset import answers
 from relcore.files.formats import readable, suffix_of
-from relcore.files.reading import load_space
+from relcore.files.reading import ReadOptions, read_space
 from relcore.spaces.space import LatentSpace
 
 # Word spaces. Two are bundled; others come from gensim-data or from files.
@@ -134,10 +134,10 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
     if name in BUNDLED:
         return read_bundled(BUNDLED[name], name, limit)
     if name in MODELS:
-        return load_space(fetch(name), name=name, limit=limit, duplicates="first")
+        return read_space(fetch(name), ReadOptions(duplicates="first"), name=name, limit=limit)
     path = expand_home(name_or_path)
     if isinstance(name_or_path, Path) or path.exists() or suffix_of(path) or path.name != name:
-        return load_space(path, limit=limit)
+        return read_space(path, limit=limit)
     raise SpaceError(
         f"expected {quote(BUNDLED)}, a path, or one of gensim-data's {quote(MODELS)}; got {name!r}"
     )
@@ -145,7 +145,7 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
 
 @lru_cache(maxsize=4)
 def read_bundled(path: Path, name: str, limit: int | None) -> LatentSpace:
-    space = load_space(path, name=name, limit=limit)
+    space = read_space(path, name=name, limit=limit)
     categories = word_categories()
     labels = [categories.get(word.lower(), "") for word in space.ids]
     return LatentSpace(space.vectors, space.ids, name=name, labels=labels, counts=space.counts)

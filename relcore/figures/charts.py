@@ -338,19 +338,21 @@ def overlapping(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:
 def score_points(table: pd.DataFrame) -> Lines:
     """A chart of scores with their intervals, side by side for each metric. The bands of the chance level are
     drawn behind the scores."""
-    forms = table.form.unique().tolist()
+    representations = table.form.unique().tolist()
     metrics = tuple(map(str, table.metric.unique()))
-    side = (table.form.map(forms.index) - (len(forms) - 1) / 2) * 0.8 / len(forms)
+    numbers = table.form.map(representations.index)
+    side = 0.8 * (numbers - (len(representations) - 1) / 2) / len(representations)
     table = table.assign(x=table.metric.map(metrics.index) + side)
     known = table.dropna(subset=["null_low", "null_high"])
     bands = known.null_low, known.null_high
     lines = [Line("chance level, 95 % band", known.x, sum(bands) / 2, *bands, known.metric.tolist(), GREY)]
-    for number, form in enumerate(forms):
-        part = table[table.form == form]
+    for number, representation in enumerate(representations):
+        part = table[table.form == representation]
         ends = ()
         if {"low", "high"} <= {*part}:
             ends = (part.low, part.high)
-        lines.append(Line(str(form), part.x, part.score, *ends, labels=part.metric.tolist(), color=number))
+        labels = part.metric.tolist()
+        lines.append(Line(str(representation), part.x, part.score, *ends, labels=labels, color=number))
     title = "score (1 = identical)"
     return Lines(tuple(lines), "metric", title, kind="points", x_names=metrics)
 

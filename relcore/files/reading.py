@@ -90,41 +90,64 @@ def read_parts(
     return whole, columns
 
 
-def load_space(
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is read as a space. `relcore.load_space` has the same arguments and explains them."""
+
+    ids: Sequence[str] | Literal["rows"] | None = None
+    metadata: str | Path | None = None
+    id_column: str | None = None
+    label_column: str | None = None
+    count_column: str | None = None
+    text_column: str | None = None
+    picture_column: str | None = None
+    ignore: Sequence[str] = ()
+    encoding: str = ""
+    matrix: str | None = None
+    invalid: Literal["error", "drop"] = "error"
+    duplicates: Literal["error", "first"] = "error"
+    max_bytes: int | None = None
+    map_from: int = MAP_FROM
+
+    @property
+    def choices(self) -> Choices:
+        """The chosen columns and the encoding of a table."""
+        roles = (
+            self.id_column,
+            self.label_column,
+            self.count_column,
+            self.text_column,
+            self.picture_column,
+        )
+        return Choices(*roles, tuple(self.ignore), self.encoding)
+
+
+def read_space(
     path: str | Path,
+    options: ReadOptions = ReadOptions(),
     *,
     name: str | None = None,
     limit: int | None = None,
-    ids: Sequence[str] | Literal["rows"] | None = None,
-    metadata: str | Path | None = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    count_column: str | None = None,
-    text_column: str | None = None,
-    picture_column: str | None = None,
-    ignore: Sequence[str] = (),
-    encoding: str = "",
-    matrix: str | None = None,
-    invalid: Literal["error", "drop"] = "error",
-    duplicates: Literal["error", "first"] = "error",
-    max_bytes: int | None = None,
-    map_from: int = MAP_FROM,
     store: Store | None = None,
 ) -> LatentSpace:
-    """Load the space in a file or a folder of shards. The suffix of the file determines its format.
+    """The space in a file or a folder of shards. The suffix of the file determines its format.
 
-    `relcore.catalog.loading.load_space`, the public function, explains the arguments; it also takes names of
-    other spaces.
+    Raises a SpaceError for a file that cannot be read as a space.
     """
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
+    invalid = options.invalid
+    duplicates = options.duplicates
     need_one_of("invalid", invalid, ("error", "drop"))
     need_one_of("duplicates", duplicates, ("error", "first"))
-    roles = id_column, label_column, count_column, text_column, picture_column
-    choices = Choices(*roles, tuple(ignore), encoding)
-    source = _source(access.expand_home(path), limit, choices, matrix, metadata, max_bytes)
-    arguments, notes = _named_rows(source, *source.read(map_from, store), ids, metadata, choices, duplicates)
-    name = name or (source.path.parent.name if source.parts else source.stem)
+    choices = options.choices
+    metadata = options.metadata
+    source = _source(access.expand_home(path), limit, choices, options.matrix, metadata, options.max_bytes)
+    vectors, columns = source.read(options.map_from, store)
+    arguments, notes = _named_rows(source, vectors, columns, options.ids, metadata, choices, duplicates)
+    if not name and source.parts:
+        name = source.path.parent.name
+    name = name or source.stem
     if invalid == "drop" or duplicates == "first":
         arguments = _without_bad_rows(arguments, name, invalid, duplicates, notes)
     for note in notes:
@@ -136,7 +159,7 @@ def load_space(
 
 @dataclass(frozen=True)
 class _Source:
-    """What `load_space` reads: a file or a folder of parts, its format, and which rows and columns of it."""
+    """What `read_space` reads: a file or a folder of parts, its format, and which rows and columns of it."""
 
     path: Path
     parts: list[Path]

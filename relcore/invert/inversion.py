@@ -457,17 +457,17 @@ class PairedRows:
             # The chance level of the mean cosine if one space had random axes. Over all rotations R, tr(R C)
             # has mean 0 and variance |C|² / d, where C is the mean product of paired rows. Permuted rows
             # would not do, because they keep the axes.
-            directions = unit_rows(self.X, self.means[1])[self.scored]
-            products = directions.T @ self.units[self.scored] / len(directions)
+            units = unit_rows(self.X, self.means[1])[self.scored]
+            products = units.T @ self.units[self.scored] / len(units)
             null = ChanceLevel.from_moments(0.0, float(np.sum(products**2, dtype=np.float64)) / len(products))
             scores["absolute copy"] = Score(float(copy), metric=copy.metric, n=copy.n, null=null)
         return errors, scores
 
     def scored_rows(self, rows: np.ndarray) -> tuple[np.ndarray, Score]:
         """For each row, 1 − cosine between it and the true row; and the score of the held-out rows."""
-        directions = unit_rows(rows, self.means[1])
-        errors = 1 - np.vecdot(directions, self.units)
-        return errors, cosine_of_units(directions[self.scored], self.units[self.scored])
+        units = unit_rows(rows, self.means[1])
+        errors = 1 - np.vecdot(units, self.units)
+        return errors, cosine_of_units(units[self.scored], self.units[self.scored])
 
     @cached_property
     def map(self) -> tuple[np.ndarray, PrincipalAxes]:

@@ -209,7 +209,7 @@ PANES = (OWN, *REPRESENTATIONS, TWO)
 
 
 @dataclass(frozen=True, eq=False)
-class Directions:
+class DrawnUnits:
     """What maps need to know about the drawn rows, whatever the anchors are: the mean (d,) of the space, the
     moments of the unit rows, and the unit rows (m, d) themselves if they are few."""
 
@@ -218,7 +218,7 @@ class Directions:
     few: np.ndarray | None = None
 
     @classmethod
-    def of(cls, space: LatentSpace, rows: np.ndarray, center: bool, random_state: int = 0) -> Directions:
+    def of(cls, space: LatentSpace, rows: np.ndarray, center: bool, random_state: int = 0) -> DrawnUnits:
         mean = mean_of(space)
         origin = mean if center else None
         units = DerivedRows(space.vectors, lambda X: unit_rows(X, origin), rows)
@@ -229,7 +229,7 @@ class Directions:
         return cls(mean, Engine().moments(units.of(fitted)), few)
 
 
-DirectionsOf = Callable[[LatentSpace, np.ndarray, bool, int], Directions]
+DrawnUnitsOf = Callable[[LatentSpace, np.ndarray, bool, int], DrawnUnits]
 
 
 def representation_of_pane(pane: str, spec: ReductionSpec) -> tuple[str, ReductionSpec]:
@@ -281,21 +281,21 @@ def reduce_pair(matrices: Sequence[np.ndarray | DerivedRows], spec: ReductionSpe
 
 
 def pane_matrices(
-    matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
+    matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, representation: str
 ) -> list[np.ndarray]:
     """The drawn rows of each space in one representation: [(m, d_source), (m, d_target), …]."""
     if len(rows) == len(matched):
-        return list(represent(matched, pane, anchors, spec))
-    maps = representation_maps(matched, pane, anchors, spec)
+        return list(represent(matched, representation, anchors, spec))
+    maps = representation_maps(matched, representation, anchors, spec)
     return [bring(space.vectors[rows]) for bring, space in zip(maps, matched.spaces, strict=True)]
 
 
 def pane_blocks(
-    matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
+    matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, representation: str
 ) -> list[Iterator[np.ndarray]]:
     """The matrices of `pane_matrices` as blocks of rows, so that no whole matrix is in memory."""
     spaces = matched.spaces
-    maps = representation_maps(matched, pane, anchors, spec)
+    maps = representation_maps(matched, representation, anchors, spec)
 
     def in_blocks(derived: DerivedRows) -> Iterator[np.ndarray]:
         return (derived[block] for block in row_blocks(len(derived)))
@@ -310,44 +310,44 @@ def pca_pair(
     anchors: Sequence[str],
     projection: ProjectionSpec,
     spec: ReductionSpec,
-    directions_of: DirectionsOf = Directions.of,
+    units_of: DrawnUnitsOf = DrawnUnits.of,
 ) -> Picture:
     """Return the coordinates (m, c) of the drawn rows of each space by PCA, and a note that tells how they
     were computed.
 
-    If similarities are linear in the unit rows, PCA uses the moments of these rows, which `directions_of` may
+    If similarities are linear in the unit rows, PCA uses the moments of these rows, which `units_of` may
     cache. For other similarities, the whole matrix is computed if there are at most `SAMPLED_ROWS` rows. With
     more rows, the axes come from a sample, and scores are computed block by block. Raises a SpaceError for
     fewer than three rows, and the errors of `represent` and `reduce_spaces`.
     """
-    pane, spec = representation_of_pane(pane, spec)
-    if pane == TWO:
+    representation, spec = representation_of_pane(pane, spec)
+    if representation == TWO:
         return by_two_anchors(matched, rows, anchors, projection)
     spaces = matched.spaces
-    linear = pane == "whitened" or SIMILARITIES[projection.similarity].load().linear
-    if pane not in ("relative", "whitened") or (not linear and len(rows) <= SAMPLED_ROWS):
-        return reduce_pair(pane_matrices(matched, rows, anchors, projection, pane), spec)
+    linear = representation == "whitened" or SIMILARITIES[projection.similarity].load().linear
+    if representation not in ("relative", "whitened") or (not linear and len(rows) <= SAMPLED_ROWS):
+        return reduce_pair(pane_matrices(matched, rows, anchors, projection, representation), spec)
     anchor_rows = matched.source.rows(shared_anchors(anchors, *spaces))
     need_drawable([(len(rows), len(anchor_rows))] * len(spaces), spec)
-    forms = []
+    drawn = []
     for space in spaces:
-        fitted = projection.projection(pane == "whitened")
+        fitted = projection.projection(representation == "whitened")
         known = None
         if linear:
-            known = directions_of(space, rows, projection.center, spec.random_state)
+            known = units_of(space, rows, projection.center, spec.random_state)
         fitted.fit(space.vectors, anchors=anchor_rows, mean=known.mean if known else mean_of(space))
-        forms.append(_Drawn.of(space, rows, fitted, known, spec.random_state))
+        drawn.append(_Drawn.of(space, rows, fitted, known, spec.random_state))
     pictures = []
     axes = None
     signs = None
-    for form in forms:
+    for one in drawn:
         if not (axes and spec.fit == "first"):
-            axes = form.axes(spec.n_components)
-        scores = form.scores(*axes)
+            axes = one.axes(spec.n_components)
+        scores = one.scores(*axes)
         if not (pictures and spec.fit == "first"):
             signs = axis_signs(scores)
         pictures.append(scores * signs)
-    return align_maps(pictures, spec), reduction_note(spec, forms[0].n_sampled)
+    return align_maps(pictures, spec), reduction_note(spec, drawn[0].n_sampled)
 
 
 def by_two_anchors(
@@ -378,12 +378,12 @@ def coordinates_on_maps(
     function is then found by least squares. Otherwise each row is placed at the mean of its `_NEAR` nearest
     drawn rows.
     """
-    pane, _ = representation_of_pane(pane, ReductionSpec())
-    if pane == TWO:
+    representation, _ = representation_of_pane(pane, ReductionSpec())
+    if representation == TWO:
         return by_two_anchors(matched, others, anchors, projection)[0]
     spaces = matched.spaces
     found = []
-    brings = representation_maps(matched, pane, anchors, projection)
+    brings = representation_maps(matched, representation, anchors, projection)
     for space, bring, coordinates in zip(spaces, brings, maps, strict=True):
         new = bring(space.vectors[others]).astype(np.float64)
         if not affine:
@@ -412,16 +412,16 @@ def map_pair(
     """Return coordinates and a note as `pca_pair` does, for any reduction method. UMAP places rows beyond its
     sample in the same blocks as the job of the app; other blocks would round differently, which is
     visible."""
-    pane, spec = representation_of_pane(pane, spec)
-    if spec.method == "pca" or pane == TWO:
-        return pca_pair(matched, rows, pane, anchors, projection, spec)
+    representation, spec = representation_of_pane(pane, spec)
+    if spec.method == "pca" or representation == TWO:
+        return pca_pair(matched, rows, representation, anchors, projection, spec)
     if n_fitted(len(rows), spec) == len(rows):
-        return reduce_pair(pane_matrices(matched, rows, anchors, projection, pane), spec)
+        return reduce_pair(pane_matrices(matched, rows, anchors, projection, representation), spec)
 
     def by_block(bring: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
         return lambda X: np.concatenate([bring(X[block]) for block in row_blocks(len(X))])
 
-    maps = representation_maps(matched, pane, anchors, projection)
+    maps = representation_maps(matched, representation, anchors, projection)
     derived = (
         DerivedRows(one.vectors, by_block(m), rows) for m, one in zip(maps, matched.spaces, strict=True)
     )
@@ -443,10 +443,10 @@ class _Drawn:
         space: LatentSpace,
         rows: np.ndarray,
         fitted: RelativeProjection,
-        known: Directions | None,
+        known: DrawnUnits | None,
         random_state: int,
     ) -> _Drawn:
-        """Make the drawn rows. If their `Directions` are not known, the moments are those of a sample, whose
+        """Make the drawn rows. If their `DrawnUnits` are not known, the moments are those of a sample, whose
         rows are computed twice: for the moments, and for the coordinates."""
         if known is not None:
             units = DerivedRows(space.vectors, lambda X: unit_rows(X, fitted.mean_), rows)

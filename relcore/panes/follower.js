@@ -41,8 +41,8 @@ class Follower {
     const sides = this.units.map((_, side) => this.columnsOf(side, anchors));
     const drawn = {};
     return this.live.panes.map((_, i) => {
-      const [form, side] = [this.live.forms[i], i % sides.length];
-      if (form === "two") return interleaved(sides[side][0].values, (sides[side][1] ?? sides[side][0]).values);
+      const [representation, side] = [this.live.representations[i], i % sides.length];
+      if (representation === "two") return interleaved(sides[side][0].values, (sides[side][1] ?? sides[side][0]).values);
       const axes = side && this.live.shared ? drawn.axes : this.leading(side, sides[side]);
       const origin = (side && this.live.shared ? sides[0] : sides[side]).map(({ mean }) => mean);
       const map = projected(sides[side], origin, axes);

@@ -157,11 +157,12 @@ class FittedSpace:
     mean: np.ndarray
 
 
-def representation(heads: str, side: FittedSpace, settings: MethodSettings) -> Rows:
-    """A function that maps rows of a space to the input of heads of this kind (`names.Method.heads`)."""
-    if heads == "absolute":
+def fit_representation(name: str, side: FittedSpace, settings: MethodSettings) -> Rows:
+    """A function that maps rows of a space to a representation on which heads are trained
+    (`families.Method.representation`)."""
+    if name == "absolute":
         return lambda X: X
-    return METHODS[heads].load()(side, settings)
+    return METHODS[name].load()(side, settings)
 
 
 def fit_translation(

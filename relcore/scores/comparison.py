@@ -131,15 +131,16 @@ def differences_of(before: AlignedPair, now: AlignedPair) -> dict[str, Interval]
     return {name: change for name, change in changes.items() if change is not None}
 
 
-def groups_of(forms: Sequence[str]) -> list[tuple[str, ...]]:
+def groups_of(representations: Sequence[str]) -> list[tuple[str, ...]]:
     """The representations in two groups: "absolute", which is scored on all rows, and all others."""
-    absolute = tuple(form for form in forms if form == "absolute")
-    return [group for group in (absolute, tuple(form for form in forms if form != "absolute")) if group]
+    absolute = tuple(name for name in representations if name == "absolute")
+    others = tuple(name for name in representations if name != "absolute")
+    return [group for group in (absolute, others) if group]
 
 
-def score_forms(
+def score_representations(
     match: Match,
-    forms: Sequence[str],
+    representations: Sequence[str],
     anchor_ids: Sequence[str],
     projection: ProjectionSpec,
     *,
@@ -156,12 +157,12 @@ def score_forms(
     share one pass over them.
 
     Up to rounding, the scores equal those of `score_pair`; they need only the memory of a few blocks.
-    ``done(parts, n_parts)`` is called to report progress. ``keep(form, pair)`` is called with each
+    ``done(parts, n_parts)`` is called to report progress. ``keep(representation, pair)`` is called with each
     representation and its pair of spaces, which `anchor_differences` can use.
     """
-    for form in forms:
-        need_one_of("representation", form, REPRESENTATIONS)
-    used = any(form != "absolute" for form in forms)
+    for representation in representations:
+        need_one_of("representation", representation, REPRESENTATIONS)
+    used = any(name != "absolute" for name in representations)
     anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
     request = ScoreRequest(
         (),
@@ -174,7 +175,7 @@ def score_forms(
     rows = RowPair(match.source.vectors, match.target.vectors, match.ids, labels, device, done)
     splits: dict[str, Split] = {}
     parts = []
-    for group in groups_of(forms):
+    for group in groups_of(representations):
         split = held_out(match, anchor_ids, group[0], k, convention)
         splits |= dict.fromkeys(group, split)
         own = NO_ROWS
@@ -184,14 +185,16 @@ def score_forms(
         parts.append((replace(request, forms=group), roles))
     pairs = {}
     for sums in rows.sums_of(parts):
-        for form in sums.plan.forms:
-            made = partial(represent, match, form, anchor_ids, projection)
-            pairs[form] = AlignedPair.passed(rows, form, sums, splits[form], made)
-    scores = {form: scores_of(pairs[form], metrics) for form in forms}
+        for representation in sums.plan.forms:
+            made = partial(represent, match, representation, anchor_ids, projection)
+            pairs[representation] = AlignedPair.passed(
+                rows, representation, sums, splits[representation], made
+            )
+    scores = {name: scores_of(pairs[name], metrics) for name in representations}
     if keep is not None:
-        for form, pair in pairs.items():
+        for representation, pair in pairs.items():
             pair.searched.slim()
-            keep(form, pair)
+            keep(representation, pair)
     return scores
 
 
@@ -200,7 +203,7 @@ def score_forms(
 
 def anchor_differences(
     match: Match,
-    form: str,
+    representation: str,
     before: Sequence[str],
     now: Sequence[str],
     projection: ProjectionSpec,
@@ -216,15 +219,15 @@ def anchor_differences(
     anchors `before`.
 
     Scored rows are those that are no anchor in either set. Up to rounding, the changes equal those of
-    `score_differences`. `kept` maps anchors to the pairs that `score_forms` made with them; these need no
-    further pass over the rows.
+    `score_differences`. `kept` maps anchors to the pairs that `score_representations` made with them;
+    these need no further pass over the rows.
     """
-    split = held_out(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
+    split = held_out(match, tuple(dict.fromkeys((*now, *before))), representation, k, convention)
     queries = split.queries(n_queries)
     if not queries_decide(len(split.test), len(queries)):
 
         def represented(anchors: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-            source, target = represent(match, form, anchors, projection)
+            source, target = represent(match, representation, anchors, projection)
             return source, target
 
         return score_differences(
@@ -236,12 +239,12 @@ def anchor_differences(
             n_queries=n_queries,
             labels=labels,
         )
-    request = ScoreRequest((form,), projection, k, convention, sums=False, cosines=True)
+    request = ScoreRequest((representation,), projection, k, convention, sums=False, cosines=True)
     pair = RowPair(match.source.vectors, match.target.vectors, match.ids, labels, device)
 
     def passed(anchors: Sequence[str]) -> AlignedPair:
         used: Sequence[str] = ()
-        if form != "absolute":
+        if representation != "absolute":
             used = shared_anchors(anchors, match.source, match.target)
         known = (kept or {}).get(tuple(anchors))
         if known is not None and (narrowed := known.narrowed(request, split, queries)):
@@ -249,8 +252,10 @@ def anchor_differences(
         chosen = match.source.rows(used)
         roles = RowRoles(len(match), chosen, queries, split.untested, pair.labelled)
         (seen,) = pair.sums_of([(request, roles)])
-        return AlignedPair.passed(pair, form, seen, split)
+        return AlignedPair.passed(pair, representation, seen, split)
 
     first = passed(before)
-    pairs = first, first if form == "absolute" else passed(now)
-    return differences_of(*pairs)
+    second = first
+    if representation != "absolute":
+        second = passed(now)
+    return differences_of(first, second)

@@ -331,7 +331,7 @@ def jaccard(
     source: MatrixLike,
     target: MatrixLike,
     k: int = 10,
-    convention: Literal["mutual", "paper"] = "mutual",
+    convention: Literal["mutual", "paper"] = "paper",
     *,
     n_queries: int | None = None,
     queries: np.ndarray | None = None,
@@ -340,21 +340,26 @@ def jaccard(
 ) -> Score:
     """The mean Jaccard overlap of the neighbourhoods (k rows) in two row-aligned spaces (n, d), 0 … 1.
 
+    "paper" (Moschella et al. 2023, Table 1; their code) is the default, also of the app and the commands. It
+    needs common axes, such as those of relative rows. Both neighbourhoods are searched among the rows of the
+    *target*: one with the target vector of the row, the other with its source vector. They include the row
+    itself. A note warns if neighbours agree within the spaces but not across them.
+
     "mutual" (mutual kNN): the neighbours of a row are searched within each space, without the row itself. A
-    rotation changes nothing, and the widths may differ. "paper" (Moschella et al. 2023, Table 1; their code)
-    is the default of the app and the commands. It is meant for relative rows, because it needs common axes.
-    Both neighbourhoods are searched among the rows of the *target*: one with the target vector of the row,
-    the other with its source vector. They include the row itself. A note warns if neighbours agree within the
-    spaces but not across them. The keywords are those of `find_neighbours`.
+    rotation changes nothing, and the widths may differ.
+
+    The keywords are those of `find_neighbours`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from relcore import jaccard
     >>> X = np.random.default_rng(0).normal(size=(200, 5))
-    >>> score = jaccard(X, 3 * X[:, ::-1])  # other axes, the same neighbours
+    >>> score = jaccard(X, 3 * X)
     >>> float(score), score.k, score.n
     (1.0, 10, 200)
+    >>> float(jaccard(X, X[:, ::-1], convention="mutual"))  # other axes, the same neighbours
+    1.0
     >>> jaccard(X, np.random.default_rng(1).permutation(X)) < 0.1
     True
     """

@@ -30,7 +30,7 @@ LIVE_QUERIES = 300
 
 
 def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
-    """A long table of scores, one row per representation (`form`) and metric, with the settings and the
+    """A long table of scores, one row per representation and metric, with the settings and the
     chance level.
 
     Columns: metric, form, score, null_low and null_high (95 % band of the chance level), low and high
@@ -38,10 +38,13 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
     queries.
     """
     rows = []
-    for form, by_metric in scores.items():
+    for representation, by_metric in scores.items():
         for metric, score in by_metric.items():
             title = METRICS[metric].title + (f", k = {score.k}" if score.k else "")
-            rows.append({"metric": title, "form": form, "convention": score.convention, **score.to_row()})
+            rows.append(
+                {"metric": title, "form": representation, "convention": score.convention, **score.to_row()}
+            )
+    # The column is named "form" in CSV and JSON files since version 0.1.0.
     columns = ["metric", "form", "score", "null_low", "null_high", "low", "high", "chance", "convention"]
     return pd.DataFrame(rows).filter([*columns, "k", "n", "queries"])
 
@@ -52,10 +55,10 @@ def score_notes(
     """The notes of the scores. Each note appears once and names the scores that have it. With `match`,
     warnings follow of long rows and of coinciding anchors, because these can dominate relative scores."""
     places: dict[str, list[str]] = {}
-    for form, by_metric in scores.items():
+    for representation, by_metric in scores.items():
         for metric, score in by_metric.items():
             if score.note:
-                places.setdefault(score.note, []).append(f"{METRICS[metric].title} ({form})")
+                places.setdefault(score.note, []).append(f"{METRICS[metric].title} ({representation})")
     notes = []
     if match is not None and isinstance(match.ids, AuditedIds):
         removed = int(np.count_nonzero(~scored_rows(match.ids)))
@@ -88,9 +91,9 @@ def long_rows(space: LatentSpace) -> str:
     rows = decisive_rows((far * far,))
     if not len(rows):
         rows = np.array([far.argmax()])
-    directions = unit_rows(space.vectors[rows], mean).astype(np.float64)
+    units = unit_rows(space.vectors[rows], mean).astype(np.float64)
     # The offsets of all rows from the mean add up to 0, so this is how far the mean of the others moved.
-    moved = float(np.linalg.norm(far[rows] @ directions)) / (n - len(rows))
+    moved = float(np.linalg.norm(far[rows] @ units)) / (n - len(rows))
     others = np.delete(far, rows)
     spread = np.sqrt(max(float(np.mean(others**2)) - moved**2, 0))
     if moved <= _MOVED * spread:
@@ -117,18 +120,18 @@ def _drawn_queries(scores: Mapping[str, Score]) -> str:
     queries differs between representations, the phrase gives each number."""
     if not any(score.interval for score in scores.values()):
         return ""
-    forms: dict[str, list[str]] = {}
-    for form, score in scores.items():
+    by_number: dict[str, list[str]] = {}
+    for representation, score in scores.items():
         some = "all"
         if score.interval:
             some = f"{score.n_queries:,} of"
-        forms.setdefault(f"{some} {counted(score.n, 'row')}", []).append(form)
+        by_number.setdefault(f"{some} {counted(score.n, 'row')}", []).append(representation)
     first = next(iter(scores.values()))
     text = f"{first.n_queries:,} of them as queries"
-    # "of them" means the rows named first, so other forms with other numbers of queries are listed
-    # separately.
+    # "of them" means the rows named first, so representations with other numbers of queries
+    # are listed separately.
     if any((score.n_queries, bool(score.interval)) != (first.n_queries, True) for score in scores.values()):
-        text = "queries: " + ", ".join(f"{rows} ({', '.join(named)})" for rows, named in forms.items())
+        text = "queries: " + ", ".join(f"{rows} ({', '.join(named)})" for rows, named in by_number.items())
     return f", {text} (± is the 95 % sampling interval)"
 
 
@@ -144,9 +147,9 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     others = ""
     listed: dict[tuple[int, str], tuple[dict[str, None], dict[str, Score]]] = {}
     sampled: dict[int, dict[str, None]] = {}
-    for form, by_metric in scores.items():
+    for representation, by_metric in scores.items():
         n = max(score.drawn_from or score.n for score in by_metric.values())
-        if form == "absolute":
+        if representation == "absolute":
             absolute = counted(n, "row")
         else:
             others = others or counted(n, "held-out row")
@@ -154,7 +157,7 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
             if score.k:
                 titles, queries = listed.setdefault((score.k, score.convention), ({}, {}))
                 titles[METRICS[name].title] = None
-                queries[form] = score
+                queries[representation] = score
             if score.drawn_from:
                 sampled.setdefault(score.n, {})[METRICS[name].title] = None
     of_absolute = ""
@@ -202,7 +205,12 @@ def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[
     numbers = ["n"] * (table["n"].nunique() > 1)
     rows = [[head, *numbers, "metric", "score", "±", "chance level", "chance, 95 %"]]
     for row in table.itertuples():
-        cells = [row.form, *([f"{row.n:,}"] if numbers else []), row.metric.split(",")[0], short(row.score)]
+        cells = [
+            row.form,
+            *([f"{row.n:,}"] if numbers else []),
+            row.metric.split(",")[0],
+            short(row.score),
+        ]
         # The cell is empty if all rows are queries.
         cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))
         chance = [short_chance(row.chance), band(row.null_low, row.null_high)]

@@ -113,8 +113,8 @@ def compare_shards(
     n_queries: int = LIVE_QUERIES,
     random_state: int = 0,
 ) -> ShardedScores:
-    """Score how similar two spaces are, by all representations that `score_forms` compares, without loading a
-    space into memory. `anchors` are ids, or a number of random rows; 0 means no anchors.
+    """Score how similar two spaces are, by all representations that `compare` scores, without loading a space
+    into memory. `anchors` are ids, or a number of random rows; 0 means no anchors.
 
     Up to rounding, the numbers equal those for spaces in memory. Class agreement needs at most 100,000
     classes. Metrics that need all vectors at once are left out.

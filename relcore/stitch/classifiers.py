@@ -18,8 +18,8 @@ from relcore.represent.representations import (
     FittedSpace,
     MethodSettings,
     Rows,
+    fit_representation,
     fit_translation,
-    representation,
 )
 from relcore.represent.strategies import Strategy, select_anchors, shared_anchors
 from relcore.runs.work import Progress, silent
@@ -156,12 +156,12 @@ class Stitching:
         self._represent: dict[str, list[Rows]] = {}
         self._least_sure: dict[str, np.ndarray] = {}
         self._heads: dict[str, list[Head]] = {}
-        kinds = list(dict.fromkeys(METHODS[method].heads for method in spec.methods))
-        for number, kind in enumerate(kinds):
-            report(number, len(kinds), f"{spec.head} classifiers on {kind} rows")
-            self._represent[kind] = [representation(kind, side, spec.settings) for side in self._sides]
-            sides = zip(self._represent[kind], self._sides, strict=True)
-            self._heads[kind] = fit_heads(
+        representations = list(dict.fromkeys(METHODS[method].representation for method in spec.methods))
+        for number, name in enumerate(representations):
+            report(number, len(representations), f"{spec.head} classifiers on {name} rows")
+            self._represent[name] = [fit_representation(name, side, spec.settings) for side in self._sides]
+            sides = zip(self._represent[name], self._sides, strict=True)
+            self._heads[name] = fit_heads(
                 (function(side.train) for function, side in sides),
                 [shared.targets[known]] * len(self._sides),
                 len(shared.classes),
@@ -173,14 +173,14 @@ class Stitching:
             for method in spec.methods
             for i, source in enumerate(self._sides)
             for j, target in enumerate(self._sides)
-            if i != j and METHODS[method].heads == "absolute"
+            if i != j and METHODS[method].representation == "absolute"
         }
 
     def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
         """The class probabilities (E, E, m, C) float32 of m items, for each encoder (first axis) with each
         head (second axis). `rows` are E arrays (m, d). If an encoder and a head cannot be combined, NaN."""
         n = len(self.shared.spaces)
-        kind = METHODS[method].heads
+        representation = METHODS[method].representation
         widths = [side.train.shape[1] for side in self._sides]
         if [X.shape[1] for X in rows] != widths:
             expected = ", ".join(f"(m, {width})" for width in widths)
@@ -188,12 +188,12 @@ class Stitching:
         answers = np.full((n, n, len(rows[0]), len(self.shared.classes)), np.nan, dtype=np.float32)
         own = [
             represent(np.asarray(X, dtype=np.float32))
-            for represent, X in zip(self._represent[kind], rows, strict=True)
+            for represent, X in zip(self._represent[representation], rows, strict=True)
         ]
-        for j, head in enumerate(self._heads[kind]):
+        for j, head in enumerate(self._heads[representation]):
             given = {}
             for i, X in enumerate(own):
-                if i == j or kind != "absolute":
+                if i == j or representation != "absolute":
                     given[i] = X
                 elif carry := self._carriers[method, i, j]:
                     given[i] = carry(X)

@@ -53,11 +53,11 @@ class StitchSpec(
         n = len(shared.targets) * (1 - self.test_fraction)
         n_classes = len(shared.classes)
         n_anchors = len(self.anchors) or self.n_anchors
-        kinds = [METHODS[method].heads for method in self.methods]
+        representations = [METHODS[method].representation for method in self.methods]
         total = 0.0
-        for kind, space in product(set(kinds), shared.spaces):
+        for representation, space in product(set(representations), shared.spaces):
             width = n_anchors
-            if kind == "absolute":
+            if representation == "absolute":
                 width = space.dimension
             if self.head == "logistic":
                 total += 0.01 + n * width * n_classes * _LOGISTIC
@@ -65,7 +65,8 @@ class StitchSpec(
                 weights = (width + _WIDTH + n_classes) * _WIDTH
                 total += 0.2 + _EPOCHS * n * (_BATCH / 128 + _NETWORK * weights)
         widest = max(space.dimension for space in shared.spaces)
-        total += kinds.count("absolute") * len(spaces) ** 2 * (0.002 + n_anchors * widest * 2e-7)
+        n_pairs = representations.count("absolute") * len(spaces) ** 2
+        total += n_pairs * (0.002 + n_anchors * widest * 2e-7)
         return total * len(self.random_states)
 
     def run(

@@ -27,7 +27,7 @@ from relcore.encoders.encoder import EncodeBatch, Encoder, TrainedEncoder
 from relcore.encoders.pictures import decode_image
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel
-from relcore.represent.representations import FittedSpace, MethodSettings, fit_translation, representation
+from relcore.represent.representations import FittedSpace, MethodSettings, fit_representation, fit_translation
 from relcore.runs.store import Store
 from relcore.runs.work import silent
 from relcore.scores.neighbours import find_neighbours
@@ -522,12 +522,15 @@ def _comparable(
     method: str, sides: list[FittedSpace], rest: np.ndarray, spec: RetrievalSpec
 ) -> list[np.ndarray] | None:
     rows = [side.train[rest] for side in sides]
-    heads = METHODS[method].heads
-    if heads != "absolute":
-        return [representation(heads, side, spec.settings)(X) for side, X in zip(sides, rows, strict=True)]
+    representation = METHODS[method].representation
+    if representation != "absolute":
+        maps = [fit_representation(representation, side, spec.settings) for side in sides]
+        return [represent(X) for represent, X in zip(maps, rows, strict=True)]
     carry = fit_translation(method, sides[0], sides[1], spec.settings, spec.random_state)
-    if carry is None or method == "absolute":
-        return carry and rows
+    if carry is None:
+        return None
+    if method == "absolute":
+        return rows
     return [unit_rows(carry(rows[0]), sides[1].mean), unit_rows(rows[1], sides[1].mean)]
 
 

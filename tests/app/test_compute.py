@@ -10,8 +10,8 @@ from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 
 from app import compute
 from app.session import fit_to_pair
+from relcore import load_space
 from relcore.catalog.catalog import SpaceSpec
-from relcore.files.reading import load_space
 from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
@@ -79,9 +79,9 @@ def test_a_large_file_that_changes_is_read_again(tmp_path, added):
     for spec in specs:
         write(spec.name, X, 1)
     with patch.dict(load_space.__kwdefaults__, {"map_from": 1}):
-        before = compute.matched_pair(*specs)
+        before = compute.matched_models(*specs)
         write(specs[0].name, X + np.float32(added), 2)
-        pair = compute.matched_pair(*specs)
+        pair = compute.matched_models(*specs)
     np.testing.assert_array_equal(pair.source.vectors, X + np.float32(added))
     np.testing.assert_array_equal(pair.target.vectors, X)
     assert (pair.source.digest == before.source.digest) is (added == 0)
@@ -89,14 +89,14 @@ def test_a_large_file_that_changes_is_read_again(tmp_path, added):
 
 def test_anchors_that_the_user_removed_stay_removed(make_workspace):
     workspace = replace(make_workspace(), anchors=(), anchors_from="")
-    assert fit_to_pair(workspace, compute.matched_pair(workspace.source, workspace.target)) == workspace
+    assert fit_to_pair(workspace, compute.matched_models(workspace.source, workspace.target)) == workspace
 
 
 def test_a_choice_needs_no_work(make_session, make_workspace, tmp_path, monkeypatch):
     other = save_space(tmp_path / "other.npz", np.random.default_rng(2).normal(size=(60, 6)))
     session = make_session(spaces=(*make_workspace().spaces, other))
     with monkeypatch.context() as patch:
-        patch.setattr(compute, "matched_pair", Mock(side_effect=StopException))
+        patch.setattr(compute, "matched_models", Mock(side_effect=StopException))
         session.change("selectbox", "choose.target", other)
     session.run()
     assert session.workspace.target == other
@@ -109,5 +109,5 @@ def test_the_number_of_anchors_depends_on_the_pair_only(make_workspace, tmp_path
     ends = tuple(save_space(tmp_path / f"{name}.npz", rows, prefix="x") for name in "ab")
     anchors = {"anchors": ("r0",), "anchors_from": f"random {before} 0"}
     opened = make_workspace(source=ends[0], target=ends[1], **anchors)
-    fitted = fit_to_pair(opened, compute.matched_pair(*ends))
+    fitted = fit_to_pair(opened, compute.matched_models(*ends))
     assert (len(fitted.anchors), fitted.anchors_from) == (10, "random 10 0")

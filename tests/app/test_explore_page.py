@@ -433,7 +433,7 @@ def test_rows_in_the_filter_are_scored_on_request(workspace):
     assert session.workspace.look.filter == workspace.look.filter
     session.change("toggle", "scores.filter", True)
     assert "Rows in the filter (labels: a): 27, without anchors" in session.captions
-    pair = compute.matched_pair(workspace.source, workspace.target)
+    pair = compute.matched_models(workspace.source, workspace.target)
     settings = ("relative", workspace.anchors, workspace.projection, 10, "paper")
     score = compute.live_scores(compute.filtered_pair(pair, workspace), *settings)
     kept = np.arange(9, 90, 3)  # of 30 rows, 0, 3 and 6 are anchors
@@ -465,7 +465,7 @@ def test_selected_rows_are_downloaded_kept_and_made_a_space(workspace, tmp_path)
         read_selection(tmp_path / "other.csv")
     session.click("selection.keep")
     assert session.workspace.look.filter == (Condition(SELECTED_ROWS, chosen),)
-    pair = compute.matched_pair(workspace.source, workspace.target)
+    pair = compute.matched_models(workspace.source, workspace.target)
     kept = [one for one in pair.ids if one in {*chosen, *workspace.anchors}]
     assert compute.filtered_pair(pair, session.workspace).source.ids.tolist() == kept
     session.click("selection.space")
@@ -507,6 +507,6 @@ def test_a_table_of_two_files_of_vectors_is_opened_once(tmp_path, monkeypatch):
     options = (("metadata", str(tmp_path / "rows.csv")), ("id_column", "id"))
     ends = [SpaceSpec("file", str(tmp_path / f"{name}.npy"), 100, options) for name in ("old", "new")]
     workspace = Workspace(spaces=tuple(ends), source=ends[0], target=ends[1])
-    table = compute.rows_table(compute.matched_pair(*ends), workspace, np.array([2, 0]))
+    table = compute.rows_table(compute.matched_models(*ends), workspace, np.array([2, 0]))
     assert table.astype(str).to_numpy().tolist() == [["c", "3"], ["a", "1.5"]]
     assert len(opened) == 1

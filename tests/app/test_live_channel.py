@@ -25,7 +25,7 @@ from relcore.engine.device import cached_size
 from relcore.maps.pane_maps import View
 from relcore.panes.channel import MOVE, PROBE, SCORE, sampled_places
 from relcore.represent.representations import ProjectionSpec
-from relcore.scores.comparison import score_forms
+from relcore.scores.comparison import score_representations
 from relcore.scores.score_report import LIVE_QUERIES
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
@@ -127,7 +127,9 @@ def test_answers_are_the_maps_and_scores_of_the_moved_anchors(offer, pair):
         socket.send_bytes(asked(5, SCORE))
         scores = np.frombuffer(socket.receive_bytes()[8:], "<f4")
     ids = (*ANCHORS, "r31")
-    known = score_forms(pair, ["relative"], ids, ProjectionSpec(), n_queries=LIVE_QUERIES)["relative"]
+    known = score_representations(pair, ["relative"], ids, ProjectionSpec(), n_queries=LIVE_QUERIES)[
+        "relative"
+    ]
     np.testing.assert_allclose(scores, [known["mrr"].top1, known["mrr"], known["cka"], np.nan], atol=1e-5)
 
 

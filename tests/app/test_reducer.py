@@ -78,7 +78,7 @@ def broken(workspace):
 def misfits(workspace):
     """What does not fit the rows of the chosen pair; nothing where the two cannot be compared."""
     try:
-        pair = compute.matched_pair(workspace.source, workspace.target)
+        pair = compute.matched_models(workspace.source, workspace.target)
     except SpaceError:
         return []
     named = [*workspace.anchors, *workspace.view.pivots]
@@ -124,7 +124,7 @@ def clicks(spaces, monkeypatch):
         return ()
 
     def pair_of():
-        return compute.matched_pair(now().source, now().target)
+        return compute.matched_models(now().source, now().target)
 
     def choose_anchors():
         widgets.choose_anchors(pair_of(), one(STRATEGIES), int(rng.integers(1, 50)), int(rng.integers(3)))

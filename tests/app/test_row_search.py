@@ -56,7 +56,7 @@ def test_a_query_is_encoded_or_compared_with_texts(tmp_path):
     texts = np.array([f"the {kind} number {row}" for row in range(30) for kind in ("dog", "cat")])
     tilted = [rng.normal(size=(60, d)) + np.tile([[3], [-3]], (30, d)) for d in (5, 7)]
     first, second = (save_space(tmp_path / f"{len(X.T)}.npz", X) for X in tilted)
-    pair = compute.matched_pair(first, second)
+    pair = compute.matched_models(first, second)
     rows = SearchableRows(pair.ids, [""] * 60, texts)
     by_texts = search._ranking(pair, first, second, "a cat", rows)
     assert by_texts.how[0] == "the mean of the 5 rows whose texts fit best"
@@ -65,7 +65,7 @@ def test_a_query_is_encoded_or_compared_with_texts(tmp_path):
     assert asked.similarities[asked.rows == 9, 1] == pytest.approx(1)
     with pytest.raises(SpaceError, match=r"expected a vector of 5 or 7 numbers, got 3; .* in quotes"):
         search._ranking(pair, first, second, "[1 2 3]", rows)
-    same = compute.matched_pair(first, first)
+    same = compute.matched_models(first, first)
     with pytest.raises(SpaceError, match="expected a vector of 5 numbers, got 3"):
         search._ranking(same, first, first, "[1 2 3]", rows)
     for query in ("number 17", "17 17", '"17 17 17 17 17"'):  # also numbers can be meant as words

@@ -24,10 +24,10 @@ import pandas as pd
 import psutil
 import pytest
 
+from relcore import load_space
 from relcore.base.families import StudyName
 from relcore.base.names import STUDIES
 from relcore.base.stopping import LINE
-from relcore.files.reading import load_space
 from relcore.migrate import adapter_files
 from relcore.migrate.adapter_files import card_of
 from relcore.sharded.space import ShardedSpace

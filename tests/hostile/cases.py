@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from relcore.files.reading import load_space
+from relcore import load_space
 
 Content = bytes | Callable[[Path], None]
 STATE = int(os.environ.get("RELSCOPE_HOSTILE_STATE", "0"))  # of the random cases

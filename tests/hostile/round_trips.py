@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import save
 
+from relcore import load_space
 from relcore.base.records import pack, to_json
 from relcore.base.report import delimited_text, json_lines
 from relcore.base.text import as_lines
 from relcore.catalog.encodings import load_encoding, put_space
 from relcore.commands.anchors import number_or_ids
 from relcore.files.links import read_links, write_links
-from relcore.files.reading import load_space
 from relcore.files.saving import save_space
 from relcore.migrate.blind_test import Answer, BlindAnswers
 from relcore.passport.passport import KEY, Passport, PassportCard

@@ -20,7 +20,7 @@ from relcore.migrate.verdict import MOVES, verdict_of
 from relcore.passport.change import ROUNDED
 from relcore.passport.passport import Passport
 from relcore.represent.representations import ProjectionSpec
-from relcore.scores.comparison import score_forms
+from relcore.scores.comparison import score_representations
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
@@ -294,7 +294,7 @@ def test_the_headline_of_a_comparison_repeats_its_table_and_its_chance(draw):
         )
     )
     anchors = ids(20)
-    scores = score_forms(
+    scores = score_representations(
         pair, ("absolute", "relative"), anchors, ProjectionSpec(), k=5, labels=np.array(labels)
     )
     text = comparison_report(scores, pair, anchors).text()

@@ -10,7 +10,7 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.represent.strategies import select_anchors
-from relcore.scores.comparison import class_labels, score_forms
+from relcore.scores.comparison import class_labels, score_representations
 from relcore.scores.score_report import LIVE_QUERIES, score_table
 from relcore.spaces.matching import match
 
@@ -44,7 +44,7 @@ def test_settings_reach_the_functions(run, files, pair):
     anchors = select_anchors(pair.source, 9, "k-means", random_state=2)
     projection = ProjectionSpec("angular", center=False, ridge=1)
     settings = {"k": 4, "convention": "mutual", "n_queries": LIVE_QUERIES, "labels": class_labels(pair)}
-    table = score_table(score_forms(pair, REPRESENTATIONS, anchors, projection, **settings))
+    table = score_table(score_representations(pair, REPRESENTATIONS, anchors, projection, **settings))
     read = pd.read_csv(StringIO(found)).fillna({"convention": ""})
     # float32 products of other blocks of rows
     pd.testing.assert_frame_equal(read, table, check_dtype=False, rtol=0, atol=1e-6)

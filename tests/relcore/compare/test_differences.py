@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from relcore.compare.differences import FORMS, Differences
+from relcore.compare.differences import COMPARED, Differences
 from relcore.compare.differences_report import differences_lines, summary
 from relcore.spaces.space import LatentSpace
 
@@ -39,15 +39,15 @@ def shuffled(rng, X, rows):
     return X
 
 
-def settings(form="absolute", **more):
-    return Differences(form, tuple(f"r{row}" for row in range(0, 420, 14)), k=K, **more)
+def settings(representation="absolute", **more):
+    return Differences(representation, tuple(f"r{row}" for row in range(0, 420, 14)), k=K, **more)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_shuffled_class_comes_first(form, rng):
+@pytest.mark.parametrize("representation", COMPARED)
+def test_a_shuffled_class_comes_first(representation, rng):
     X, labels = classes_of_unequal_density(rng)
     target = shuffled(rng, noisy(rng, X), np.flatnonzero(labels == "class 1"))
-    found = settings(form).run(spaces_of(X, target, labels=labels))
+    found = settings(representation).run(spaces_of(X, target, labels=labels))
     first, *rest = found.groups
     assert (first.name, [group.name for group in found.moved]) == ("class 1", ["class 1"])
     assert first.p < 0.01
@@ -57,8 +57,8 @@ def test_a_shuffled_class_comes_first(form, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("form", "noisy_sides"), list(product(FORMS, ((0,), (1,), (0, 1)))))
-def test_noise_alone_moves_no_class(form, noisy_sides):
+@pytest.mark.parametrize(("representation", "noisy_sides"), list(product(COMPARED, ((0,), (1,), (0, 1)))))
+def test_noise_alone_moves_no_class(representation, noisy_sides):
     """40 draws of one space twice, with noise in one or both. At p < .05 two are expected to have a finding;
     7 or more come once in 300 times.
 
@@ -70,7 +70,7 @@ def test_noise_alone_moves_no_class(form, noisy_sides):
         rng = np.random.default_rng([7, draw])
         X, labels = classes_of_unequal_density(rng)
         pair = (noisy(rng, X) if side in noisy_sides else X for side in (0, 1))
-        moved += bool(settings(form, random_state=draw).run(spaces_of(*pair, labels=labels)).moved)
+        moved += bool(settings(representation, random_state=draw).run(spaces_of(*pair, labels=labels)).moved)
     assert moved <= 6
 
 

@@ -11,9 +11,9 @@ from relcore.compare.live import LiveComparison
 from relcore.compare.live_channel import why_not
 from relcore.compare.live_rows import LiveRows, release_other_rows
 from relcore.engine.device import NumpyDevice, cached_size, device_of
-from relcore.maps.pane_maps import TWO, Directions, orient_pairs, pca_pair
+from relcore.maps.pane_maps import TWO, DrawnUnits, orient_pairs, pca_pair
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.scores.comparison import class_labels, score_forms
+from relcore.scores.comparison import class_labels, score_representations
 
 N = 200
 KINDS = ("cpu", "torch")
@@ -38,11 +38,11 @@ def device(request):
         yield request.param
 
 
-def fresh(pair, rows, anchors, projection, reduction, reference, form="relative"):
-    maps, _ = pca_pair(pair, rows, form, tuple(pair.ids[anchors]), projection, reduction)
+def fresh(pair, rows, anchors, projection, reduction, reference, representation="relative"):
+    maps, _ = pca_pair(pair, rows, representation, tuple(pair.ids[anchors]), projection, reduction)
     if reference is None:
         return maps
-    return orient_pairs({form: (maps, "")}, reference, pair, reduction)[form][0]
+    return orient_pairs({representation: (maps, "")}, reference, pair, reduction)[representation][0]
 
 
 def agree(found, expected, turned):
@@ -78,8 +78,8 @@ def test_drags_equal_fresh_maps_and_one_column_is_computed_in_each(device):
             found = live.maps()
             before += 3
             assert live.n_columns == before
-            for form, maps in found.items():
-                expected = fresh(pair, rows, anchors, projection, reduction, turned, form)
+            for representation, maps in found.items():
+                expected = fresh(pair, rows, anchors, projection, reduction, turned, representation)
                 agree(maps, expected, turned is not None)
 
 
@@ -94,7 +94,7 @@ def test_class_agreement_is_that_of_explore(device, convention):
     pair = match(pair.source.with_columns(labels=labels), pair.target)
     live = LiveComparison(LiveRows(pair, np.arange(N)), range(12))
     settings = {"n_queries": 60, "convention": convention}
-    scores = score_forms(
+    scores = score_representations(
         pair, ["relative"], pair.ids[:12], ProjectionSpec(), labels=class_labels(pair), **settings
     )
     expected = scores["relative"]["class agreement"]
@@ -111,7 +111,9 @@ def test_anchors_that_come_and_go_and_more_anchors_than_columns(device):
         anchors = list(anchors)
         expected = fresh(pair, np.arange(N), anchors, ProjectionSpec(), FIRST, None)
         agree(live.maps()["relative"], expected, False)
-        scores = score_forms(pair, ["relative"], tuple(pair.ids[anchors]), ProjectionSpec(), n_queries=50)
+        scores = score_representations(
+            pair, ["relative"], tuple(pair.ids[anchors]), ProjectionSpec(), n_queries=50
+        )
         found = live.scores(n_queries=50)
         scores = scores["relative"]
         assert found.cka == pytest.approx(scores["cka"], abs=1e-5)
@@ -135,8 +137,10 @@ def test_frame_of_some_rows_lies_on_maps_of_all_and_has_what_is_near(device):
     shown = np.arange(0, N, 2)
     for reduction in (FIRST, ReductionSpec(align=True)):
         held = LiveRows(pair, np.arange(N))
-        forms = ("relative", "whitened")
-        live = LiveComparison(held, range(6), reduction=reduction, shown=shown, forms=forms)
+        representations = ("relative", "whitened")
+        live = LiveComparison(
+            held, range(6), reduction=reduction, shown=shown, representations=representations
+        )
         chosen = np.arange(3, 70, 2)
         some = live.frame(chosen, row=31, k=5)
         whole = live.frame(row=31, k=5)
@@ -151,7 +155,7 @@ def test_frame_of_some_rows_lies_on_maps_of_all_and_has_what_is_near(device):
 
 def test_axes_of_two_anchors_are_similarities_to_them(device):
     pair = pair_of()
-    live = LiveComparison(LiveRows(pair, np.arange(N)), [4, 9, 2], forms=(TWO,))
+    live = LiveComparison(LiveRows(pair, np.arange(N)), [4, 9, 2], representations=(TWO,))
     for side, space in enumerate((pair.source, pair.target)):
         np.testing.assert_allclose(live.maps()[TWO][side], cosines(space, [4, 9]), atol=1e-5)
 
@@ -186,7 +190,7 @@ def test_unit_rows_are_held_once_for_all_and_leave_with_their_spaces(monkeypatch
     gathered = type(device_of()).all_on_device
     monkeypatch.setattr(type(device_of()), "all_on_device", lambda *given: made.append(1) or gathered(*given))
     comparisons = [
-        LiveComparison(LiveRows(one, np.arange(0, N, 2), directions_of=many), range(5))
+        LiveComparison(LiveRows(one, np.arange(0, N, 2), units_of=many), range(5))
         for one in (pair, pair, pair_of(seed=11), other)
     ]
     for one in comparisons:
@@ -202,7 +206,7 @@ def test_unit_rows_are_held_once_for_all_and_leave_with_their_spaces(monkeypatch
 
 
 def many(*given):
-    return replace(Directions.of(*given), few=None)
+    return replace(DrawnUnits.of(*given), few=None)
 
 
 def test_what_cannot_follow_is_refused():

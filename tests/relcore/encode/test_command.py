@@ -4,6 +4,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
 from relcore.catalog.encodings import encode
 from relcore.encode.command import dataset_spec, encoders_of
@@ -11,7 +12,6 @@ from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision
 from relcore.encoders.vision import SmallVision
-from relcore.files.reading import load_space
 
 pytestmark = pytest.mark.usefixtures("own_store")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relcore.files.reading import load_space
+from relcore import load_space
 from relcore.migrate import adapter_files
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.migrate.planted import Made, pairs

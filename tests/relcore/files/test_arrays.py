@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import available
-from relcore.files.reading import description_of, load_space, shape_of
+from relcore.files.reading import description_of, shape_of
 
 VECTORS = np.arange(12, dtype=np.float32).reshape(4, 3) + 1
 IDS = ["a", "b", "ç", "d e"]

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pytest
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
-from relcore.files.reading import load_space, shape_of
+from relcore.files.reading import shape_of
 
 VECTORS = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 IDS = [f"wörd{row}" for row in range(30)]

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
 from relcore.cli import main
 from relcore.files import confined
 from relcore.files.confined_process import landlock_version, refuses_calls
-from relcore.files.reading import descriptions_of, load_space
+from relcore.files.reading import descriptions_of
 from tests.relcore.files import calls, pickled
 from tests.relcore.files.test_on_disk import is_map
 

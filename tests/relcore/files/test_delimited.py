@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
 from relcore.files.columns import Choices
-from relcore.files.reading import column_roles, load_space
+from relcore.files.reading import column_roles
 
 GOOD = "word,x,y\nriver,1,-2.5\nsea,3e2,.5\n"
 

@@ -11,12 +11,12 @@ import pyarrow.feather as feather
 import pyarrow.parquet as parquet
 import pytest
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import TableColumns, row_items, with_their_tables
 from relcore.files.columns import Choices
 from relcore.files.item_rows import metadata_columns
-from relcore.files.reading import load_space
 from relcore.files.saving import save_space
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

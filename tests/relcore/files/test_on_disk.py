@@ -11,9 +11,9 @@ import pyarrow.parquet as parquet
 import pytest
 from safetensors.numpy import save_file
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
 from relcore.base.mapped_rows import MappedRows
-from relcore.files.reading import load_space
 from relcore.runs.store import Store
 from relcore.spaces.matching import match
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
 from relcore.files import table_formats, text_tables
 from relcore.files.formats import checked_ids
-from relcore.files.reading import load_space
 from relcore.spaces.ids import checked_counts
 
 

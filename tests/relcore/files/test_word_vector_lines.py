@@ -2,8 +2,9 @@
 
 import pytest
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
-from relcore.files.reading import load_space, shape_of
+from relcore.files.reading import shape_of
 
 BOM = b"\xef\xbb\xbf"
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
-from relcore.files.reading import load_space
 from relcore.files.saving import save_space
 from relcore.spaces.space import LatentSpace
 

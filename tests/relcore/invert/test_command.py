@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from relcore import load_space
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.files.reading import load_space
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.strategies import select_anchors
 from relcore.spaces.matching import match

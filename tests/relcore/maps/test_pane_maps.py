@@ -13,7 +13,7 @@ from relcore.base.names import SIMILARITIES
 from relcore.maps import pane_maps, principal_axes
 from relcore.maps.pane_maps import (
     TWO,
-    Directions,
+    DrawnUnits,
     coordinates_on_maps,
     map_pair,
     orient_pairs,
@@ -129,7 +129,7 @@ def test_rows_far_from_zero_without_centring_keep_their_picture():
     rng = np.random.default_rng(1)
     near = rng.normal(size=(N, 6)).astype(np.float32) * np.array([3, 2, 1, 1, 1, 1], np.float32)
     space = LatentSpace(near + np.float32(1000), IDS)  # all directions within a thousandth of each other
-    products = Directions.of(space, np.arange(N), center=False).moments.products
+    products = DrawnUnits.of(space, np.arange(N), center=False).moments.products
     exact = space.vectors.astype(np.float64)
     exact /= np.linalg.norm(exact, axis=1, keepdims=True)
     exact -= exact.mean(axis=0)

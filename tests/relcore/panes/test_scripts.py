@@ -323,10 +323,12 @@ def test_file_follows_anchor_as_server_does():
     noisy = (LatentSpace(rows[:, ::-1] + rng.normal(size=rows.shape), ids) for _ in range(2))
     pair = match(LatentSpace(rows, ids), *noisy)
     reduction = ReductionSpec(fit="apart")
-    forms = ("relative", TWO)
+    representations = ("relative", TWO)
     maps = pca_pair(pair, np.arange(n), "relative", tuple(pair.ids[anchors]), ProjectionSpec(), reduction)[0]
-    live = LiveComparison(LiveRows(pair, np.arange(n), reference=maps[0]), anchors, None, reduction, forms)
-    about, units = page_units(pair, np.arange(n), forms, 5, ProjectionSpec(), reduction)
+    live = LiveComparison(
+        LiveRows(pair, np.arange(n), reference=maps[0]), anchors, None, reduction, representations
+    )
+    about, units = page_units(pair, np.arange(n), representations, 5, ProjectionSpec(), reduction)
     moved = [60, *anchors[1:]]
     live.set_anchors(moved)
     frame = live.frame(row=60)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from relcore.files.reading import load_space
+from relcore import load_space
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.strategies import select_anchors
 

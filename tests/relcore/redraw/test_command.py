@@ -11,7 +11,7 @@ from relcore.figures.style import Style
 from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.representations import REPRESENTATIONS
-from relcore.scores.comparison import score_forms
+from relcore.scores.comparison import score_representations
 from relcore.spaces.matching import match
 
 pytestmark = pytest.mark.usefixtures("own_store")
@@ -38,7 +38,9 @@ def original(recipe, specs):
         pair = load_pair(recipe)
         if kind == "comparison":
             return Panes.of(recipe).draw(comparison_scene(recipe, pair))
-        scores = score_forms(pair, REPRESENTATIONS, recipe.anchors, recipe.projection, k=5, n_queries=60)
+        scores = score_representations(
+            pair, REPRESENTATIONS, recipe.anchors, recipe.projection, k=5, n_queries=60
+        )
         return Scores.of(recipe, k=5, n_queries=60).draw(scores)
 
     return make

@@ -11,7 +11,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.mapped_rows import as_mapped_rows
 from relcore.engine.device import TorchDevice, cached_size, device_of
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
-from relcore.scores.comparison import score_forms
+from relcore.scores.comparison import score_representations
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
@@ -55,7 +55,7 @@ def made_pair(*, power=0, offset=0.5, equal=0, alike=0, widths=(24, 24)):
 
 def facts(pair, device, spec=None, **settings):
     """Value, interval and chance level of every score of every representation, one row for each score."""
-    found = score_forms(
+    found = score_representations(
         pair, REPRESENTATIONS, tuple(pair.ids[:40]), spec or ProjectionSpec(), device=device, **settings
     )
     levels = {}

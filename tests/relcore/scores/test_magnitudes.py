@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from relcore import load_space
 from relcore.base.errors import SpaceError
 from relcore.base.names import INVERSES, SIMILARITIES
 from relcore.base.rows import unit_rows
-from relcore.files.reading import load_space
 from relcore.represent.inverse import InverseRelativeProjection, recovery_errors
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent

@@ -9,7 +9,7 @@ import pytest
 from relcore.maps.pane_maps import pca_pair
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
-from relcore.scores.comparison import score_forms
+from relcore.scores.comparison import score_representations
 from relcore.scores.score_report import score_table
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import match
@@ -68,7 +68,7 @@ def test_scores_by_block_and_pictures_of_panes_are_same(on_disk, in_memory):
     spec = ProjectionSpec()
     for spaces in (on_disk, in_memory):
         pair = match(spaces[0], spaces[0])
-        scores.append(score_table(score_forms(pair, REPRESENTATIONS, anchors, spec, n_queries=200)))
+        scores.append(score_table(score_representations(pair, REPRESENTATIONS, anchors, spec, n_queries=200)))
         drawn = pca_pair(pair, rows, "relative", anchors, spec, ReductionSpec("pca"))
         pictures.append(np.concatenate(drawn[0]))
     pd.testing.assert_frame_equal(*scores, rtol=1e-6)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.base.rows import directions, mean_row, unit_rows
+from relcore.base.rows import derived_unit_rows, mean_row, unit_rows
 from relcore.engine.nearest import nearest_within
 from relcore.scores import neighbours
 from relcore.scores.comparison import score_differences
@@ -88,10 +88,10 @@ def test_each_query_has_its_own_overlap_and_rank(make_pair, convention):
 def test_what_script_tries_first_is_right_for_rotated_space_or_says_why_not(make_pair):
     source, target = make_pair()
     rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(6, 6)))[0]
-    within = jaccard(source, source @ rotation)
+    within = jaccard(source, source @ rotation, convention="mutual")
     assert (within, within.note) == (pytest.approx(1), "")
     for score in (
-        jaccard(source, source @ rotation, convention="paper"),
+        jaccard(source, source @ rotation),
         mrr(source, source @ rotation),
         mrr(source, target @ rotation, convention="mutual", n_queries=50),
     ):
@@ -166,7 +166,7 @@ def test_they_are_those_of_a_search_in_a_copy(rng, device, offset, centre):
     mean = mean_row(X) if centre else None
     queries = np.array([8999, 0, 4096, 17])
     expected = nearest_within(unit_rows(X, mean), queries, 7, "cpu")
-    np.testing.assert_array_equal(nearest_within(directions(X, mean), queries, 7, device), expected)
+    np.testing.assert_array_equal(nearest_within(derived_unit_rows(X, mean), queries, 7, device), expected)
 
 
 D = 8

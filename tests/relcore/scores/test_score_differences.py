@@ -9,7 +9,7 @@ from relcore.scores.comparison import (
     class_labels,
     held_out,
     score_differences,
-    score_forms,
+    score_representations,
 )
 from relcore.scores.passes import EXTRA_NEIGHBOURS, RowPair
 from tests.relcore.scores.pairs import pair_of
@@ -17,12 +17,12 @@ from tests.relcore.scores.pairs import pair_of
 SPEC = ProjectionSpec()
 
 
-def both(pair, form, before, now, spec=SPEC, **settings):
+def both(pair, representation, before, now, spec=SPEC, **settings):
     settings = {"labels": class_labels(pair), "n_queries": 30} | settings
-    passed = anchor_differences(pair, form, before, now, spec, **settings)
-    split = held_out(pair, tuple(dict.fromkeys((*now, *before))), form)
+    passed = anchor_differences(pair, representation, before, now, spec, **settings)
+    split = held_out(pair, tuple(dict.fromkeys((*now, *before))), representation)
     whole = score_differences(
-        *(represent(pair, form, anchors, spec) for anchors in (before, now)), split, **settings
+        *(represent(pair, representation, anchors, spec) for anchors in (before, now)), split, **settings
     )
     assert list(passed) == list(whole)
     return [[(one.value, one.low, one.high) for one in found.values()] for found in (passed, whole)]
@@ -32,13 +32,15 @@ def ids(pair, *places):
     return tuple(str(pair.ids[place]) for place in places)
 
 
-@pytest.mark.parametrize("form", REPRESENTATIONS)
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
 @pytest.mark.parametrize(("before", "now", "convention"), [(12, 13, "paper"), (60, 24, "mutual")])
-def test_all_representations_and_metrics(form, convention, before, now):
+def test_all_representations_and_metrics(representation, convention, before, now):
     pair = pair_of(labelled=0.8)
-    passed, whole = both(pair, form, ids(pair, *range(before)), ids(pair, *range(now)), convention=convention)
+    passed, whole = both(
+        pair, representation, ids(pair, *range(before)), ids(pair, *range(now)), convention=convention
+    )
     np.testing.assert_allclose(passed, whole, atol=1e-6)
-    assert np.any(np.abs(whole) > 1e-3) == (form != "absolute")
+    assert np.any(np.abs(whole) > 1e-3) == (representation != "absolute")
 
 
 @pytest.mark.parametrize("settings", [{"widths": (24, 16)}, {"size": 1e-10}])
@@ -72,22 +74,22 @@ def passes(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("form", "convention", "before", "now"),
+    ("representation", "convention", "before", "now"),
     [
         ("relative", "paper", 40, 41),
         ("whitened", "mutual", 31, 30),
         ("procrustes", "paper", 30, 30 + EXTRA_NEIGHBOURS),
     ],
 )
-def test_passes_that_were_kept_are_not_made_again(form, convention, before, now, passes):
+def test_passes_that_were_kept_are_not_made_again(representation, convention, before, now, passes):
     pair = pair_of(labelled=0.8)
     kept = {}
-    forms = ("relative", form) if form == "whitened" else (form,)
+    forms = ("relative", representation) if representation == "whitened" else (representation,)
     sets = ids(pair, *range(before)), ids(pair, *range(now))
     settings = {"convention": convention, "labels": class_labels(pair), "n_queries": 30}
-    again = anchor_differences(pair, form, *sets, SPEC, **settings)
+    again = anchor_differences(pair, representation, *sets, SPEC, **settings)
     for anchors in sets:
-        score_forms(
+        score_representations(
             pair,
             forms,
             anchors,
@@ -95,9 +97,9 @@ def test_passes_that_were_kept_are_not_made_again(form, convention, before, now,
             keep=lambda one, seen, ids=anchors: kept.update({(one, ids): seen}),
             **settings,
         )
-    kept = {ids: seen for (one, ids), seen in kept.items() if one == form}
+    kept = {ids: seen for (one, ids), seen in kept.items() if one == representation}
     passes.clear()
-    found = anchor_differences(pair, form, *sets, SPEC, kept=kept, **settings)
+    found = anchor_differences(pair, representation, *sets, SPEC, kept=kept, **settings)
     assert passes == []
     assert list(found) == list(again)
     levels = [[(one.value, one.low, one.high) for one in of.values()] for of in (found, again)]

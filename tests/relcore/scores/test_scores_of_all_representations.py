@@ -7,7 +7,7 @@ import pytest
 
 from relcore.base.names import SIMILARITIES
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
-from relcore.scores.comparison import class_labels, held_out, score_forms, score_pair
+from relcore.scores.comparison import class_labels, held_out, score_pair, score_representations
 from relcore.spaces.ids import GuessedIds, mark_unscored
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
@@ -19,14 +19,20 @@ ROUNDING = 2e-6
 SWAPPED = 1 / 300 / 9
 
 
-def both(pair, anchors, spec=SPEC, forms=REPRESENTATIONS, **settings):
+def both(pair, anchors, spec=SPEC, representations=REPRESENTATIONS, **settings):
     settings = {"labels": class_labels(pair)} | settings
-    passed = score_forms(pair, forms, anchors, spec, **settings)
+    passed = score_representations(pair, representations, anchors, spec, **settings)
     found = {}
-    for form in forms:
-        whole = score_pair(*represent(pair, form, anchors, spec), held_out(pair, anchors, form), **settings)
-        assert list(passed[form]) == list(whole)
-        found |= {(form, name): (passed[form][name], score) for name, score in whole.items()}
+    for representation in representations:
+        whole = score_pair(
+            *represent(pair, representation, anchors, spec),
+            held_out(pair, anchors, representation),
+            **settings,
+        )
+        assert list(passed[representation]) == list(whole)
+        found |= {
+            (representation, name): (passed[representation][name], score) for name, score in whole.items()
+        }
     return found
 
 
@@ -58,8 +64,10 @@ def test_all_representations_and_metrics(n_anchors, convention, labelled):
 def test_rows_that_are_not_scored_are_no_neighbours_either(mark):
     pair = pair_of(labelled=0.8)
     source = pair.source.with_columns(ids=mark(pair.ids, pair.ids[20:400]))
-    for (form, _), (passed, whole) in both(match(source, pair.target), tuple(pair.ids[:30])).items():
-        confirmed = 380 if form == "absolute" else 370
+    for (representation, _), (passed, whole) in both(
+        match(source, pair.target), tuple(pair.ids[:30])
+    ).items():
+        confirmed = 380 if representation == "absolute" else 370
         assert mark == mark_unscored or passed.n <= confirmed
         assert_equal(passed, whole)
 
@@ -76,10 +84,10 @@ def test_other_similarities(similarity):
 @pytest.mark.parametrize("offset", [30.0, 1e6])
 def test_spaces_far_from_zero_have_the_same_notes(offset):
     pair = pair_of(moved=(offset, -offset))
-    for (form, _), (passed, whole) in both(pair, tuple(pair.ids[:30]), n_queries=300).items():
+    for (representation, _), (passed, whole) in both(pair, tuple(pair.ids[:30]), n_queries=300).items():
         assert passed.note == whole.note
         # whole matrices go through rows of that offset, the pass does not
-        rounds = form == "procrustes" and offset > 100
+        rounds = representation == "procrustes" and offset > 100
         if not whole.note:
             assert_equal(passed, whole, 0.01 if rounds else 5e-4)
 
