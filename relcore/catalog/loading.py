@@ -92,22 +92,9 @@ def load_space(
     >>> load_space("word2vec-novels", limit=100)
     LatentSpace('word2vec-novels', n=100, d=100, digest=991d09cd)
     """
-    options = ReadOptions(
-        ids=ids,
-        metadata=metadata,
-        id_column=id_column,
-        label_column=label_column,
-        count_column=count_column,
-        text_column=text_column,
-        picture_column=picture_column,
-        ignore=ignore,
-        encoding=encoding,
-        matrix=matrix,
-        invalid=invalid,
-        duplicates=duplicates,
-        max_bytes=max_bytes,
-        map_from=map_from,
-    )
+    columns = (id_column, label_column, count_column, text_column, picture_column)
+    tables = (metadata, *columns, ignore, encoding)
+    options = ReadOptions(ids, *tables, matrix, invalid, duplicates, max_bytes, map_from)
     return _load(path, name, limit, options, store)
 
 

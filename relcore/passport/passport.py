@@ -233,9 +233,7 @@ def check(passport: Passport, new: MatrixLike, random_state: int = 0) -> Passpor
     return change_between(ids, X, Y, len(passport.ids) - len(ids), random_state)
 
 
-def paired_anchors(
-    passport: Passport, new: MatrixLike
-) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+def paired_anchors(passport: Passport, new: MatrixLike) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """The ids of the m anchors that `new` has, their vectors in the passport (m, d), and their vectors in
     `new` (m, e). Raises the same errors as `check`."""
     new = as_space(new)

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import partial
 from unittest.mock import Mock, patch
 
 import numpy as np
@@ -10,8 +11,8 @@ from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 
 from app import compute
 from app.session import fit_to_pair
-from relcore import load_space
 from relcore.catalog.catalog import SpaceSpec
+from relcore.files.reading import ReadOptions
 from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
@@ -78,7 +79,7 @@ def test_a_large_file_that_changes_is_read_again(tmp_path, added):
     specs = [SpaceSpec("file", str(tmp_path / f"{name}.npy")) for name in "ab"]
     for spec in specs:
         write(spec.name, X, 1)
-    with patch.dict(load_space.__kwdefaults__, {"map_from": 1}):
+    with patch("relcore.catalog.catalog.ReadOptions", partial(ReadOptions, map_from=1)):
         before = compute.matched_models(*specs)
         write(specs[0].name, X + np.float32(added), 2)
         pair = compute.matched_models(*specs)

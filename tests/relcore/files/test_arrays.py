@@ -24,9 +24,9 @@ def test_npy_takes_ids_and_labels_from_files_beside_it(tmp_path):
     assert list(space.labels) == ["one", "", "one", "two"]
     first = load_space(tmp_path / "x.npy", limit=2)
     assert (first.ids.tolist(), first.vectors.tolist()) == (IDS[:2], VECTORS[:2].tolist())
-    assert list(load_space(tmp_path / "x.npy", ids="wxyz").ids) == list("wxyz")
+    assert list(load_space(tmp_path / "x.npy", ids=[*"wxyz"]).ids) == list("wxyz")
     with pytest.raises(SpaceError, match="expected 4 ids, one per row, got 3"):
-        load_space(tmp_path / "x.npy", ids="wxy")
+        load_space(tmp_path / "x.npy", ids=[*"wxy"])
 
 
 ROWS = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
