@@ -17,8 +17,8 @@ from relscope_stores.database import Database
 class MilvusIndex(Database):
     """``milvus:FOLDER.db#COLLECTION`` or ``milvus:http://HOST:19530#COLLECTION``, a token in MILVUS_TOKEN.
 
-    Payload goes to dynamic fields. The adapter is recorded only in collections that Relscope makes, because
-    the description of a collection cannot be changed.
+    Payload goes to dynamic fields. The adapter is recorded in a property of the collection. Earlier versions
+    recorded it in the description, which newer clients of Milvus Lite leave empty.
     """
 
     _client = None
@@ -50,23 +50,24 @@ class MilvusIndex(Database):
         return self._client.query(self.name, output_fields=["count(*)"])[0]["count(*)"], int(width)
 
     def recorded(self) -> str:
-        _, _, adapter = (
-            self._client.describe_collection(self.name).get("description", "").partition(f"{ADAPTER}:")
-        )
-        return adapter
+        facts = self._client.describe_collection(self.name)
+        _, _, described = facts.get("description", "").partition(f"{ADAPTER}:")
+        return str(facts.get("properties", {}).get(ADAPTER, described))
+
+    def record(self, adapter: str) -> None:
+        self._client.alter_collection_properties(self.name, {ADAPTER: adapter})
 
     def create(self, width: int, adapter: str) -> None:
         from pymilvus import DataType
 
-        described = {}
-        if adapter:
-            described = {"description": f"{ADAPTER}:{adapter}"}
-        schema = self._client.create_schema(auto_id=False, enable_dynamic_field=True, **described)
+        schema = self._client.create_schema(auto_id=False, enable_dynamic_field=True)
         schema.add_field("id", DataType.VARCHAR, max_length=65_535, is_primary=True)
         schema.add_field("vector", DataType.FLOAT_VECTOR, dim=width)
         index = self._client.prepare_index_params()
         index.add_index("vector", index_type="AUTOINDEX", metric_type="COSINE")
         self._client.create_collection(self.name, schema=schema, index_params=index)
+        if adapter:
+            self.record(adapter)
         self._id = "id"
         self._vector = "vector"
         self._number = False

@@ -110,8 +110,6 @@ def test_rows_go_in_and_come_out_equal(kind, tmp_path, request):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("check", [check_adding, check_table_without_record])
 def test_rows_are_added_under_their_ids_and_by_one_adapter(kind, check, tmp_path, request):
-    if (kind, check) == ("milvus", check_table_without_record):
-        pytest.skip("Milvus cannot change the description of a collection")
     with place_of(kind, tmp_path, request) as place:
         check(place, tmp_path)
 
