@@ -1,4 +1,4 @@
-# make app | test | test-slow | lint | bench | docs | lock | audit | clean. The first of them installs everything into .venv; after that each starts at once.
+# make app | test | test-slow | pythons | lint | bench | docs | lock | audit | clean. The first of them installs everything into .venv; after that each starts at once.
 PYTHON ?= python3
 PORT ?= 8501
 ARGS ?=
@@ -15,7 +15,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dis
 # Collecting only the files that have slow tests saves half a minute.
 SLOW = $(shell grep -rlE "mark\.slow|SLOW" tests --include="test_*.py")
 
-.PHONY: app test test-slow lint bench docs lock audit clean
+.PHONY: app test test-slow pythons lint bench docs lock audit clean
 
 # make app SHARE=1 lets other machines use it; PORT=8502 listens elsewhere.
 app: $(INSTALLED)
@@ -27,6 +27,10 @@ test: $(INSTALLED)
 
 test-slow: $(INSTALLED)
 	@$(PYTEST) -m slow $(or $(ARGS),$(SLOW))
+
+# Some tests on each Python that is supported and here, in environments of their own without PyTorch.
+pythons:
+	@.ci/pythons $(or $(ARGS),3.11 3.12 3.13)
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check --quiet .
