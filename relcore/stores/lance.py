@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.text import visible
@@ -185,6 +186,7 @@ def _merge(place: StorePlace, table: Any, blocks: Iterable[StoredRows], target: 
         raise SpaceError(
             f"{place.text}: expected a table with a column of ids, such as id, got none; use a new table"
         )
+    _need_distinct(place, table, ids)
     is_new = bool(target.adapter) and not recorded_adapter(table.schema, vectors)
     if is_new:
         _record(place, table, vectors, target.adapter)
@@ -196,6 +198,20 @@ def _merge(place: StorePlace, table: Any, blocks: Iterable[StoredRows], target: 
         if is_new:
             _record(place, table, vectors, None)
         raise
+
+
+def _need_distinct(place: StorePlace, table: Any, ids: str) -> None:
+    """Raise a SpaceError if an id occurs twice in the table, as early versions of --add left it. A row that
+    is added would replace both, and searches would go on finding the item twice."""
+    column = table.search().select([ids]).limit(table.count_rows()).to_arrow()[ids]
+    times = column.value_counts()
+    if len(times) < len(column):
+        repeated = times.filter(pa.compute.greater(times.field("counts"), 1))
+        twice = repeated.field("values")[:3].to_pylist()
+        raise SpaceError(
+            f"{place.text}: expected each id once in the table, got {quote(twice)} more than once; delete the"
+            " other rows of these ids, or map all rows into a new table"
+        )
 
 
 def _record(place: StorePlace, table: Any, vectors: str, adapter: str | None) -> None:

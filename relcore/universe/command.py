@@ -6,12 +6,9 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from relcore.base.errors import SpaceError, quote
 from relcore.base.report import Report
 from relcore.base.settings import setting
-from relcore.base.writing import replacing
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP, space_spec, space_specs
 from relcore.commands.command import command, values_of
@@ -20,6 +17,8 @@ from relcore.commands.options import ByRow, Results, Scheduler
 from relcore.commands.printing import written
 from relcore.files.saving import need_suffix, save_space
 from relcore.spaces.space import LatentSpace
+from relcore.stores.file_index import NpyIndex
+from relcore.stores.index import StoredRows, StorePlace, Target
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
 
 VERBS = ("add", "map")
@@ -94,8 +93,15 @@ def _map_to_universe(options: argparse.Namespace, path: Path, space: LatentSpace
     if rows is None:
         rows = universe.map(space.vectors, source)
     if options.output.suffix.lower() == ".npy":
-        with replacing(options.output) as stream:
-            np.save(stream, rows)
+        # With the ids beside it, over those of an older file of this name.
+        labels = options.output.with_name(f"{options.output.stem}.labels.txt")
+        if labels.exists():
+            raise SpaceError(
+                f"{labels}: expected no labels beside {options.output.name}, got those of an earlier file;"
+                " move them, or choose another name"
+            )
+        block = StoredRows(space.ids.tolist(), rows)
+        NpyIndex.write(StorePlace("npy", str(options.output)), [block], Target(*rows.shape))
     else:
         save_space(LatentSpace(rows, space.ids, name=space.name, labels=space.labels), options.output)
     line = f"{len(rows):,} rows × {rows.shape[1]:,}, {options.to or 'common space'}"

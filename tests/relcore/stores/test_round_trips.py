@@ -182,3 +182,16 @@ def test_table_of_lancedb_without_part_of_its_data_is_refused(kept, tmp_path):
         path.write_bytes(content[:kept])
     with pytest.raises(SpaceError, match="expected a LanceDB table that can be used"):
         load_rows(place)
+
+
+def test_rows_are_not_added_to_a_table_that_holds_an_id_twice(tmp_path):
+    place = StorePlace("lancedb", str(tmp_path / "base"), "news")
+    rows = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(8, np.float32)), 2)
+    table = pa.table({"id": ["a", "b", "a", "c"], "vector": rows})
+    lancedb.connect(place.where).create_table("news", table)
+    with pytest.raises(
+        SpaceError, match="expected each id once in the table, got 'a' more than once; delete"
+    ):
+        write_index(place, [StoredRows(["d"], np.ones((1, 2), np.float32))], Target(1, 2, add=True))
+    with open_index(place) as index:
+        assert index.n == 4

@@ -38,8 +38,18 @@ def test_fit_add_and_map(files, tmp_path, run):
     assert larger.names == ("a", "b", "c", "d")
     run("universe map abc.universe d.npz -o common.npy")
     np.testing.assert_array_equal(np.load("common.npy"), larger.map(load_space("d.npz").vectors, "d"))
+    assert load_space("common.npy").ids.tolist() == load_space("d.npz").ids.tolist()
     run("universe map abc.universe d.npz --to a -o as-a.npz")
     rows = load_space("as-a.npz")
     true = load_space("a.npz")
     assert rows.ids.tolist() == true.ids.tolist()
     assert (np.vecdot(rows.vectors, true.vectors) / rows.norms / true.norms).mean() > 0.95
+
+
+def test_rows_mapped_into_npy_have_their_own_ids_beside_them(files, tmp_path, run, refuse):
+    run("universe a.npz b.npz -o ab.universe")
+    (tmp_path / "x.ids.txt").write_text("old\n" * 200)
+    run("universe map ab.universe a.npz -o x.npy")
+    assert load_space("x.npy").ids.tolist() == load_space("a.npz").ids.tolist()
+    (tmp_path / "x.labels.txt").write_text("red\n" * 200)
+    assert "expected no labels beside x.npy" in refuse("universe map ab.universe a.npz -o x.npy")
