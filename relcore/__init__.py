@@ -4,7 +4,7 @@ spaces
     LatentSpace, SpaceSpec, load_space, save_space, load_words, example_spaces, bundled_results,
     BundledResults, read_selection, Selection, match, Match, Split, RelscopeError, SpaceError
 networks
-    encode, layers
+    encode, layers, nn
 anchors
     select_anchors, RelativeProjection, ProjectionSpec
 measures
@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers and editors; a test compares these imports with `_MODULES`
     from typing import Any
 
-    from relcore import adapters as adapters
+    from relcore import adapters as adapters, nn as nn
     from relcore.base.errors import RelscopeError as RelscopeError, SpaceError as SpaceError
     from relcore.base.names import METRICS as METRICS
     from relcore.catalog.catalog import SpaceSpec as SpaceSpec
@@ -138,6 +138,7 @@ GROUPS = {
     "networks": {
         "encode": "encode.network",
         "layers": "encode.network",
+        "nn": "nn",
     },
     "anchors": {
         "select_anchors": "represent.strategies",

@@ -89,6 +89,10 @@ HEAVY = (
 )
 
 
+# What defines PyTorch modules imports torch at once, and is imported on use.
+TORCH = ("relcore.nn.modules",)
+
+
 def module_of(path):
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -306,13 +310,16 @@ def test_what_takes_long_to_import_waits_for_the_function_that_needs_it():
     heavy = {
         module: [name for name in imported_at_once(tree) if within(name, HEAVY)]
         for module, tree in trees().items()
+        if module not in TORCH
     }
     assert {module: names for module, names in heavy.items() if names} == {}
 
 
 def test_importing_the_core_loads_nothing_heavy():
     modules = sorted(name for name in trees() if within(name, ["relcore"]) and not name.endswith("__main__"))
-    modules = [name for name in modules if not within(name, ["relcore.figures", "relcore.panes.widget"])]
+    modules = [
+        name for name in modules if not within(name, ["relcore.figures", "relcore.panes.widget", *TORCH])
+    ]
     names = [*HEAVY, "streamlit", "plotly", "matplotlib", "anywidget"]
     script = (
         f"import sys, {', '.join(modules)}; import json; print(json.dumps([n for n in {names} if n in"

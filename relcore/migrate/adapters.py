@@ -6,17 +6,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, extra
 from relcore.base.kinds import need_kinds
 from relcore.base.rows import lengths, row_blocks, unit_rows
 from relcore.represent.estimator import Estimator, need_finite
 from relcore.represent.similarity import AnchorAxes
 from relcore.represent.translation import Procrustes
 from relcore.spaces.space import MatrixLike
+
+if TYPE_CHECKING:
+    from torch import nn
 
 # Adapters map queries of a new model to vectors of an old model, in steps that NumPy, ONNX and faiss can run.
 
@@ -111,6 +114,22 @@ class Adapter(Estimator):
         """Map old vectors (n, d_old) into the common space: rows (n, d) float32 of length 1."""
         self._need_fitted()
         return self._mapped(self.corpus_steps_, self._check_width(X, self.n_features_old_))
+
+    def to_torch(self) -> nn.Sequential:
+        """`transform` as a PyTorch module from rows (n, d_new) to (n, d). It needs the extra ``torch``."""
+        with extra("torch"):
+            from torch import nn
+
+            from relcore.nn.modules import AffineMap, UnitRows
+
+        self._need_fitted()
+        modules: list[nn.Module] = []
+        for step in self.query_steps_:
+            if isinstance(step, AffineStep):
+                modules.append(AffineMap(step.matrix, end=step.offset))
+            else:
+                modules.append(UnitRows())
+        return nn.Sequential(*modules)
 
     @property
     def rewrites_corpus(self) -> bool:

@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from relcore.base.arguments import need_number, need_whole, random_generator
-from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.errors import SpaceError, extra, need_one_of
 from relcore.base.kinds import need_kinds
 from relcore.base.names import DELTA, INVERSES
 from relcore.base.rows import lengths, mean_row, unit_rows
@@ -22,6 +22,9 @@ from relcore.represent.estimator import Estimator, column_names
 from relcore.represent.projection import checked_row
 from relcore.represent.strategies import farthest_order
 from relcore.spaces.space import MatrixLike
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Inverse: TypeAlias = Literal["pruned", "ridge", "whitened"]
 
@@ -173,6 +176,22 @@ class InverseRelativeProjection(Estimator):
             rows *= np.float32(self.scale_)
             rows += self.target_mean_.astype(np.float32)
         return self._as_output(rows, given)
+
+    def to_torch(self) -> nn.Sequential:
+        """The fitted translation as a PyTorch module from rows (n, d_source) to (n, d_target). It needs the
+        extra ``torch``."""
+        with extra("torch"):
+            from torch import nn
+
+            from relcore.nn.modules import AffineMap, UnitRows
+
+        self._need_fitted()
+        if self.lengths == "paper":
+            matrix = self.matrix_ * np.float32(self.scale_)
+            return nn.Sequential(AffineMap(matrix, self.source_mean_, self.target_mean_, unit=True))
+        towards = np.eye(self._n_features_out) * self.scale_
+        turned = AffineMap(self.matrix_, self.source_mean_, unit=True)
+        return nn.Sequential(turned, UnitRows(), AffineMap(towards, end=self.target_mean_))
 
     def relative(self, X: MatrixLike) -> np.ndarray:
         """The relative rows (n, k) float32 of source rows (n, d_source). With the method "whitened", they are

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 
 from relcore.base.arguments import need_number, need_whole, random_generator
-from relcore.base.errors import SpaceError, brief, need_one_of
+from relcore.base.errors import SpaceError, brief, extra, need_one_of
 from relcore.base.kinds import need_kinds
 from relcore.base.names import SIMILARITIES
 from relcore.base.rows import mean_row
@@ -19,6 +19,9 @@ from relcore.represent.estimator import Estimator
 from relcore.represent.similarity import Similarity
 from relcore.spaces.matching import as_space
 from relcore.spaces.space import MatrixLike, ids_of, matrix
+
+if TYPE_CHECKING:
+    from relcore.nn.modules import RelativeLayer
 
 
 @dataclass(eq=False)
@@ -168,6 +171,7 @@ class RelativeProjection(Estimator):
         if self.whiten:
             need_number("ridge", self.ridge, above=0)
         self.mean_: np.ndarray | None = mean if self.center else None
+        self._uncentred = anchors
         self.similarity_: Similarity = similarity.fit(rows, anchors, self.mean_, self)
         self.anchors_: np.ndarray = self.similarity_.anchors_
         self._sees(None, anchors.shape[1], len(anchors))
@@ -181,6 +185,27 @@ class RelativeProjection(Estimator):
         """
         rows = self._check_width(X, by_block=True)
         return self._as_output(self.similarity_.relative(rows, self.mean_), X)
+
+    def to_torch(self) -> RelativeLayer:
+        """The fitted projection as a PyTorch module from rows (n, d) to relative rows (n, k). It needs the
+        extra ``torch``. Raises a SpaceError if the similarity is none of Relscope's.
+        """
+        with extra("torch"):
+            from relcore.nn.modules import RelativeLayer
+
+        self._need_fitted()
+        kind = type(self.similarity_)
+        return RelativeLayer(
+            self._uncentred,
+            similarity=next(
+                (name for name, one in SIMILARITIES.items() if one.load() is kind), kind.__name__
+            ),
+            center=self.center,
+            mean=self.mean_,
+            whiten=self.whiten,
+            ridge=self.ridge,
+            centroids=getattr(self.similarity_, "centroids_", None),
+        )
 
 
 def _ids_at(X: Any, rows: np.ndarray) -> np.ndarray | None:

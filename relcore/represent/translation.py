@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from relcore.base.arguments import is_number
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, extra
 from relcore.base.kinds import need_kinds, takes_kinds
 from relcore.engine.engine import Engine
 from relcore.represent.estimator import Estimator, column_names, need_finite
 from relcore.represent.projection import checked_row
 from relcore.spaces.space import MatrixLike
+
+if TYPE_CHECKING:
+    from relcore.nn.modules import AffineMap
 
 
 class _Translation(Estimator):
@@ -55,6 +58,15 @@ class _Translation(Estimator):
             mean = self.source_mean_
         rows = Engine().map_rows(X, self.matrix_, mean=mean, shift=self.target_mean_ - less)
         return self._as_output(rows, given)
+
+    def to_torch(self) -> AffineMap:
+        """The fitted map as a PyTorch module from rows (n, d_source) to (n, d_target). It needs the extra
+        ``torch``."""
+        with extra("torch"):
+            from relcore.nn.modules import AffineMap
+
+        self._need_fitted()
+        return AffineMap(self.matrix_, self.source_mean_, self.target_mean_)
 
 
 @dataclass(eq=False)

@@ -25,7 +25,7 @@ RETURNED = (
     ),
     *("Match", "MigrationResult", "PassportChange", "Selection", "StitchResult"),
 )
-PUBLIC = [name for name in relcore.__all__ if name not in ("METRICS", "adapters", *RETURNED)]
+PUBLIC = [name for name in relcore.__all__ if name not in ("METRICS", "adapters", "nn", *RETURNED)]
 WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in sorted((ROOT / "relcore").rglob("*.py"))

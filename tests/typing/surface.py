@@ -24,6 +24,7 @@ assert_type((space.vectors, space.ids, len(space), space.name), tuple[np.ndarray
 
 assert_type(rc.encode(len, ["a text"], batch_size=8), rc.LatentSpace)
 assert_type(rc.encode(len, X, layers="conv", folder="rows"), dict[str, rc.LatentSpace])
+assert_type(rc.nn.RelativeLayer(X), rc.nn.RelativeLayer)
 listed: Callable[..., DataFrame] = rc.layers
 
 pair = assert_type(rc.match(space, X), rc.Match)
