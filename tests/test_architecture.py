@@ -377,6 +377,7 @@ WRITERS = {
     "relcore.sharded.places": "to addresses, which show an object once it is closed",
     "app.saving": "renames files that are whole",
     "relcore.files.zip_files": "into a folder that gets its name once it is whole",
+    "relcore.nn.modules": "into a folder that gets its name once it is whole",
     "relcore.migrate.cascade": "is a script that runs without Relscope",
 }
 _OF_A_NAME = {"write_text", "write_bytes", "os.rename", "os.replace", "shutil.move", "shutil.copytree"}

@@ -224,14 +224,15 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
 
 
 def _pass_into_each_other(sides: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> bool:
-    """Whether two parts share more axes where they meet than where they are farthest apart. Topics of one
-    model do, also those of frequent words, whose parts as wholes share hardly any axis. Parts of two models
-    do not.
+    """Whether the means of two parts point the same way, and the parts share more axes where they meet than
+    where they are farthest apart. Topics of one model do, also those of frequent words, whose parts as wholes
+    share hardly any axis. Parts of two models do not: the angle of their means is arbitrary.
 
     Each side has dimensions that order the rows from one part to the other, dimensions that are compared, and
     a mask of the second part. It is False where a part has too few rows to tell.
     """
     changes = []
+    cosines = []
     for ordering, compared, second in sides:
         parts = [np.flatnonzero(second), np.flatnonzero(~second)]
         first_end, second_end = (ordering[rows].mean(axis=0) for rows in parts)
@@ -250,8 +251,10 @@ def _pass_into_each_other(sides: Sequence[tuple[np.ndarray, np.ndarray, np.ndarr
             slopes = [shared_axes(ends[one], ends[other]) for ends in (near, far)]
             variance = sum(((slope.high - slope.value) / 1.96) ** 2 for slope in slopes)
             changes.append((slopes[0].value - slopes[1].value, variance))
+        means = unit_rows(np.stack([compared[rows].mean(axis=0) for rows in parts]))
+        cosines.append(means[0] @ means[1])
     change, variance = np.mean(changes, axis=0)
-    return bool(change > max(_GRADED, _GRADED_ERRORS * np.sqrt(variance)))
+    return bool(np.mean(cosines) > 0 and change > max(_GRADED, _GRADED_ERRORS * np.sqrt(variance)))
 
 
 def _are_uneven(X: np.ndarray) -> bool:
