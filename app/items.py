@@ -242,10 +242,9 @@ def _items(specs: tuple[DatasetSpec | SpaceSpec, ...]) -> Items | None:
     return None
 
 
-def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+def with_items(items: Items | None, table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A copy of a table with pictures or sentences before its column "id", and the arguments for
     `st.dataframe`."""
-    items = items_of(workspace)
     look = {"column_config": {}}
     if items is not None and items.has_texts:
         table = table.assign(text=items.texts(list(table["id"])))

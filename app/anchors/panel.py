@@ -10,7 +10,7 @@ import streamlit as st
 from app import compute, exports, messages, results, session
 from app.anchors import lists
 from app.glossary.card import caption
-from app.items import with_items
+from app.items import items_of, with_items
 from app.plain_text import plain
 from app.tables import chosen_rows
 from app.workspace import Workspace
@@ -69,7 +69,7 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
         {"id": list(ids[:_MOST_LISTED]), "agreement": outcome.agreement[outcome.suspects][:_MOST_LISTED]}
     )
     near = {f"near in {name}": column for name, column in zip(names, found, strict=True)}
-    shown, look = with_items(workspace, table.assign(**near))
+    shown, look = with_items(items_of(workspace), table.assign(**near))
     look.setdefault("column_config", {})["agreement"] = st.column_config.NumberColumn(
         format="%.3f", width=100
     )
@@ -149,7 +149,7 @@ def show_table(workspace: Workspace, pair: Match) -> None:
         table["label"] = pair.source.labels[rows]
     if len(table) > TABLE_ROWS:
         st.caption(f"The first {TABLE_ROWS:,} of {len(table):,} anchors; download the list for all.")
-    shown, look = with_items(workspace, table.head(TABLE_ROWS))
+    shown, look = with_items(items_of(workspace), table.head(TABLE_ROWS))
     look["column_config"]["pinned"] = st.column_config.CheckboxColumn(
         help="Pinned anchors stay when you choose a new strategy"
     )

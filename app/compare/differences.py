@@ -7,7 +7,7 @@ import streamlit as st
 
 from app import compute, exports, messages, results, session
 from app.glossary.card import caption
-from app.items import with_items
+from app.items import items_of, with_items
 from app.page_settings import remembered, segments
 from app.plain_text import plain, plain_html
 from app.tables import brushing_table, chosen_rows
@@ -33,7 +33,7 @@ def where_they_differ(workspace: Workspace, models: Match, drawn: View) -> None:
         part = f"{len(table):,} of the"
     if len(table) > 2 * _LISTED:  # the table would be too long for the page
         table = pd.concat([table.head(_LISTED), table.tail(_LISTED)], ignore_index=True)
-    shown, look = with_items(workspace, table)
+    shown, look = with_items(items_of(workspace), table)
     look["column_config"]["neighbours kept"] = st.column_config.ProgressColumn(
         min_value=0, max_value=1, format="%.3f"
     )
@@ -203,7 +203,7 @@ def _detail(workspace: Workspace, pair: Match, result: FoundDifferences, place: 
     examples = pd.DataFrame(
         {"id": list(group.examples), "agreement": list(map(agreement.get, group.examples))}
     )
-    shown, look = with_items(workspace, examples)
+    shown, look = with_items(items_of(workspace), examples)
     st.caption("Rows of this group that lost most neighbours, compared with the expected loss:")
     brushing_table(shown, "differences.examples", **look)
     if not group.source_anchors:

@@ -3,21 +3,23 @@ class, and all checks."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, results
-from app.drift import passport
+from app.asking import Panel, lead_sentence
+from app.drift.passport import PASSPORT
 from app.glossary.card import caption
 from app.page_settings import remembered, segments
-from app.plain_text import plain, plain_html
+from app.plain_text import plain
 from app.tables import report_table, short_numbers
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.chart import DriftChart
-from relcore.drift.check import DriftCheck, describe, report
+from relcore.drift.check import Drift, DriftCheck, describe, report
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 from relcore.drift.thresholds import Thresholds, as_toml
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, TABLES, DriftVerdict, by_severity
@@ -27,51 +29,56 @@ _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "b
 
 
 def draw(workspace: Workspace) -> None:
+    told = "A passport: a few anchors with the vectors that they had."
+    modes = {"Two versions": _VERSIONS, "A passport": PASSPORT}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    modes = {"Two versions": two_versions, "A passport": passport.draw}
     with choosers:
-        mode = segments(
-            "Compare",
-            tuple(modes),
-            "drift.mode",
-            help="A passport: a few anchors with the vectors that they had.",
-        )
-    try:
-        modes[mode](workspace, choosers)
-    except SpaceError as error:
-        messages.error(error)
+        mode = segments("Compare", tuple(modes), "drift.mode", help=told)
+    modes[mode].draw(workspace, choosers)
 
 
-def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
+@dataclass(frozen=True)
+class DriftInputs:
+    """The specs of the old and the new version, whether the change was planned, and the thresholds."""
+
+    specs: tuple[SpaceSpec, SpaceSpec]
+    planned: bool
+    thresholds: Thresholds
+
+
+def two_versions(workspace: Workspace) -> DriftInputs | None:
     labels = space_labels(workspace.spaces)
     pair = (workspace.source, workspace.target)
     place = results.place_of(workspace.spaces, *pair)
     specs = []
     look = {"format_func": labels.get, "width": 260}
-    with choosers:
-        for side, usual in zip(("Old", "New"), pair, strict=True):
-            look |= {"index": list(labels).index(usual), "key": f"drift.{side.lower()}-{place}"}
-            specs.append(remembered(st.selectbox, f"{side} version", list(labels), **look))
-        told = "Another model: neighbourhoods and coordinates may differ, so only broken rows raise an alarm."
-        change = segments(
-            "New is", {"version": "A version", "model": "Another model, planned"}, "drift.change", help=told
-        )
-        thresholds = thresholds_of()
+    for side, usual in zip(("Old", "New"), pair, strict=True):
+        look |= {"index": list(labels).index(usual), "key": f"drift.{side.lower()}-{place}"}
+        specs.append(remembered(st.selectbox, f"{side} version", list(labels), **look))
+    told = "Another model: neighbourhoods and coordinates may differ, so only broken rows raise an alarm."
+    changes = {"version": "A version", "model": "Another model, planned"}
+    planned = segments("New is", changes, "drift.change", help=told) == "model"
+    thresholds = thresholds_of()
     (old, new) = specs
-    planned = change == "model"
     if old == new:
         messages.info("Choose two different versions.", icon=":material/difference:")
-        return
-    task = DriftCheck()
-    drift = results.result_of(task, specs, label="Measure the drift", unasked_seconds=results.UNASKED_SECONDS)
-    if drift is None:
-        return
-    verdict = drift.judged(thresholds)
-    told = report(drift, verdict, () if planned else SITUATIONS)
-    messages.lead(f"<b>{plain_html(told.sentence)}</b>")
-    for place, situation in zip(
-        st.columns(2, gap="medium"), () if planned else SITUATIONS, strict=not planned
-    ):
+        return None
+    return DriftInputs((old, new), planned, thresholds)
+
+
+def drift_of(asked: DriftInputs) -> Drift | None:
+    look = {"label": "Measure the drift", "unasked_seconds": results.UNASKED_SECONDS}
+    return results.result_of(DriftCheck(), asked.specs, **look)
+
+
+def draw_drift(asked: DriftInputs, drift: Drift) -> None:
+    verdict = drift.judged(asked.thresholds)
+    situations = tuple(SITUATIONS)
+    if asked.planned:
+        situations = ()
+    told = report(drift, verdict, situations)
+    lead_sentence(told)
+    for place, situation in zip(st.columns(2, gap="medium"), situations, strict=False):
         alarm = verdict.alarmed([situation])
         message = place.success
         if alarm:
@@ -88,9 +95,10 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     checks, *shares = told.tables
     for table in shares:
         report_table(table)
-    figure = DriftChart(
-        old=old, new=new, digests=compute.digests(specs), drift=task, thresholds=thresholds
-    ).draw(drift)
+    (old, new) = asked.specs
+    digests = compute.digests(asked.specs)
+    recipe = DriftChart(old=old, new=new, digests=digests, drift=DriftCheck(), thresholds=asked.thresholds)
+    figure = recipe.draw(drift)
     chart, listed = st.columns(2, gap="medium")
     with chart:
         exports.chart(figure.interactive(exports.theme()), "drift.chart")
@@ -98,6 +106,9 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
         _checks(verdict)
     caption(plain(checks.caption))
     exports.export_bar(figure, "drift")
+
+
+_VERSIONS = Panel(two_versions, drift_of, draw_drift)
 
 
 def _checks(verdict: DriftVerdict) -> None:

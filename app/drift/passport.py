@@ -3,17 +3,17 @@ them, and show the evidence. A passport of the session's anchors can be download
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
-from app import compute, exports, messages, results, session
+from app import compute, exports, results, session
+from app.asking import Panel, chart_beside, lead_sentence
 from app.page_settings import remembered, save_value, saved_value
-from app.plain_text import plain, plain_html
-from app.tables import report_table
+from app.plain_text import plain
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base import access
@@ -59,51 +59,67 @@ def download(workspace: Workspace, spec: SpaceSpec, key: str) -> None:
     nothing."""
     if len(workspace.anchors) < FEWEST_ANCHORS:
         return
-    told = "One file of the anchors and their vectors, to check a model by later. See docs/passport.md."
-    try:
-        content = of_anchors(workspace, spec).to_bytes
-    except SpaceError:  # a passport cannot hold zero vectors or ids with line breaks
-        return
+    with suppress(SpaceError):  # a passport cannot hold zero vectors or ids with line breaks
+        _download(of_anchors(workspace, spec), key)
+
+
+def _download(passport: Passport, key: str) -> None:
     exports.download(
         "Download the anchors as passport",
-        content,
-        f"{compute.load_space(spec).name}{SUFFIX}",
+        passport.to_bytes,
+        f"{passport.space.name}{SUFFIX}",
         "application/octet-stream",
         key,
-        help=told,
+        help="One file of the anchors and their vectors, to check a model by later. See docs/passport.md.",
     )
 
 
-def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
+@dataclass(frozen=True, eq=False)
+class PassportInputs:
+    """A passport, the spec of its file or of the space whose anchors it holds, and the spec of the new
+    vectors. None for `new` means that MiniLM embeds the texts now."""
+
+    passport: Passport
+    spec: SpaceSpec
+    new: SpaceSpec | None
+    of_anchors: bool
+
+    @property
+    def task(self) -> EmbedAnchors:
+        card = self.passport.card
+        pooling = POOLINGS[0]
+        if card.pooling in POOLINGS:
+            pooling = card.pooling
+        return EmbedAnchors(card.prompt, pooling)
+
+
+def inputs(workspace: Workspace) -> PassportInputs:
     labels = space_labels(workspace.spaces)
-    with choosers, st.popover("Open a passport", icon=":material/badge:", key="drift.passport-open"):
+    with st.popover("Open a passport", icon=":material/badge:", key="drift.passport-open"):
         path = _passport_path()
     old = {
         **({path: Path(path).name} if path else {}),
         **{spec: f"Anchors in {label}" for spec, label in labels.items()},
     }
-    with choosers:
-        place = results.place_of(workspace.spaces, workspace.source, path)
-        look = {"format_func": old.get, "key": f"drift.passport-{place}", "width": 260}
-        if path:
-            index = 0
-        else:
-            index = list(old).index(workspace.source)
-        chosen = remembered(st.selectbox, "Passport", list(old), index=index, **look)
-    if chosen == path:
-        passport = _read(path)
-    else:
-        passport = of_anchors(workspace, chosen)
+    place = results.place_of(workspace.spaces, workspace.source, path)
+    index = 0
+    if not path:
+        index = list(old).index(workspace.source)
+    look = {"format_func": old.get, "key": f"drift.passport-{place}", "width": 260}
+    chosen = remembered(st.selectbox, "Passport", list(old), index=index, **look)
     spec = chosen
     if chosen == path:
+        passport = _read(path)
         spec = SpaceSpec("file", path)
+    else:
+        passport = of_anchors(workspace, chosen)
     others = {one: label for one, label in labels.items() if one != chosen} | {_NOW: _NOW}
-    with choosers:
-        usual = next((one for one in (workspace.target, *others) if one in others), None)
-        look = {"format_func": others.get, "key": f"drift.passport-new-{place}", "width": 260}
-        look["index"] = list(others).index(usual)
-        new_spec = remembered(st.selectbox, "New vectors", list(others), **look)
-    _result(workspace, passport, spec, None if new_spec == _NOW else new_spec)
+    usual = next(one for one in (workspace.target, *others) if one in others)
+    look = {"format_func": others.get, "key": f"drift.passport-new-{place}", "width": 260}
+    new = remembered(st.selectbox, "New vectors", list(others), index=list(others).index(usual), **look)
+    if new == _NOW:
+        new = None
+    return PassportInputs(passport, spec, new, spec in workspace.spaces)
 
 
 def _passport_path() -> str:
@@ -122,58 +138,45 @@ def _passport_path() -> str:
     return path if isinstance(path, str) else ""
 
 
-def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec: SpaceSpec | None) -> None:
-    card = passport.card
-    if card.pooling in POOLINGS:
-        pooling = card.pooling
-    else:
-        pooling = POOLINGS[0]
-    task = EmbedAnchors(card.prompt, pooling)
-    if new_spec is None:
-        made = results.result_of(
-            task,
-            spaces=[passport.space],
-            label="Embed the anchors with MiniLM",
-            unasked_seconds=results.UNASKED_SECONDS,
-        )
-        if made is None:
-            return
-        new = LatentSpace(made.vectors, passport.ids, name="MiniLM")
-    else:
-        new = compute.load_space(new_spec)
-    change = _check(passport, new)
-    report = change.report()
-    messages.lead(f"<b>{plain_html(report.sentence)}</b>")
-    specs = (spec, *filter(None, [new_spec]))
+def change_of(asked: PassportInputs) -> tuple[LatentSpace, PassportChange] | None:
+    """The new vectors, and how they differ from those of the passport. None while they are embedded."""
+    passport = asked.passport
+    if asked.new is not None:
+        new = compute.load_space(asked.new)
+        return new, _check(passport, new)
+    look = {"label": "Embed the anchors with MiniLM", "unasked_seconds": results.UNASKED_SECONDS}
+    made = results.result_of(asked.task, spaces=[passport.space], **look)
+    if made is None:
+        return None
+    new = LatentSpace(made.vectors, passport.ids, name="MiniLM")
+    return new, _check(passport, new)
+
+
+def report(asked: PassportInputs, found: tuple[LatentSpace, PassportChange]) -> None:
+    new, change = found
+    passport = asked.passport
+    told = change.report()
+    lead_sentence(told)
+    embed = EmbedAnchors()
+    if asked.new is None:
+        embed = asked.task
     anchors = ()
-    if spec in workspace.spaces:
+    if asked.of_anchors:
         anchors = passport.ids
-    figure = PassportChart(
-        passport=spec,
-        new=new_spec,
-        digests=compute.digests(specs),
-        anchors=anchors,
-        embed=task if new_spec is None else EmbedAnchors(),
-    ).draw((passport, new))
-    chart, listed = st.columns([1.35, 1], gap="large")
-    with chart:
-        exports.chart(figure.interactive(exports.theme()), "passport.chart")
-        exports.export_bar(figure, "passport")
-    with listed:
-        report_table(report.tables[0])
-        for note in report.notes:
-            st.caption(plain(note))
-        if spec in workspace.spaces:
-            download(workspace, spec, "passport.download")
+    digests = compute.digests(tuple(filter(None, [asked.spec, asked.new])))
+    recipe = PassportChart(passport=asked.spec, new=asked.new, digests=digests, anchors=anchors, embed=embed)
+    with chart_beside(recipe.draw((passport, new)), "passport", told):
+        if asked.of_anchors:
+            _download(passport, "passport.download")
         else:
-            told = (f"{name}: {value}" for name, value in asdict(card).items() if value)
-            st.caption(plain("; ".join(told)))
-        if (
-            change.kind in ("changed recipe", "related model")
-            and new_spec is not None
-            and new.dimension == _WIDTH
-        ):
+            card = (f"{name}: {value}" for name, value in asdict(passport.card).items() if value)
+            st.caption(plain("; ".join(card)))
+        unknown_recipe = change.kind in ("changed recipe", "related model")
+        if unknown_recipe and asked.new is not None and new.dimension == _WIDTH:
             _draw_recipe_of_texts(passport, new)
+
+
+PASSPORT = Panel(inputs, change_of, report)
 
 
 def _draw_recipe_of_texts(passport: Passport, new: LatentSpace) -> None:

@@ -12,334 +12,68 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, live, messages, session
-from app.compare.choosers import color_name
+from app.asking import Panel
 from app.compare.inspector import inspector
 from app.components.linked_scatter import linked_scatter
 from app.glossary.card import caption
-from app.items import Items, draw_rows, found_html, hover_columns, items_of, rows_html, sheet_of, with_items
-from app.page_settings import remembered
+from app.invert.inputs import InvertInputs, inputs, ridges_of, setting_label
+from app.invert.recovered import Recovered, paired_rows, recovered
+from app.items import Items, draw_rows, found_html, hover_columns, rows_html, sheet_of, with_items
 from app.panes import places_of_selected, select
 from app.plain_text import plain
 from app.tables import brushing_table, report_table
-from app.widgets import bound, choose_anchors, edit_setting
+from app.widgets import choose_anchors
 from app.workspace import MOST_ANCHORS, Workspace
-from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted, general, percent, short
-from relcore.base.settings import settings_of
-from relcore.figures.scene import Scene
-from relcore.invert.inversion import Inversion, InversionSpec, PairedRows, side_names
-from relcore.invert.recovery import (
-    COLORS,
-    RecoveredRows,
-    Recovery,
-    RecoveryErrors,
-    error_edges,
-    inversion_scene,
-    recovered_rows,
-)
+from relcore.base.numbers import percent, short
+from relcore.invert.inversion import Inversion, InversionSpec, side_names
+from relcore.invert.recovery import Recovery, RecoveryErrors
 from relcore.invert.sliders import LiveInversion, SlidAnswers
-from relcore.maps.pane_maps import View, ViewSpec
+from relcore.maps.pane_maps import View
 from relcore.panes.payload import PaneEvent
-from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 
-_SETTINGS = settings_of(InversionSpec)
-_BY = {True: "Auto", False: "By hand"}
-_BY_HELP = (
-    "Auto: each setting of a grid is cross-validated on the anchors (four folds), and the best is fitted on"
-    " all anchors. No scored row is used. By hand: you set the numbers. The map follows the slider; colours"
-    " and scores follow when you release it."
-)
-_RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
-_CHOSEN = "relscope.invert-chosen"  # the values that Auto found last
-_AUTO = "relscope.invert-auto"  # the spec for which Auto found its last values, and the result in words
-_EDGES = "relscope.invert-edges"
 _HIDDEN = "invert.hidden"  # widget key: the classes that the legend hides
 LISTED = 200  # maximum number of rows at each end of the table, which is sorted by error
 
 
-def method_details(workspace: Workspace, result: Inversion | None = None) -> None:
-    spec = workspace.inversion
-    published = InversionSpec(workspace.inversion.route)
-    with st.popover("Method details", icon=":material/tune:", key="invert.details"):
-        edit_setting("inversion", _SETTINGS["route"], "invert.route", widget=st.selectbox)
-        edit_setting("inversion", _SETTINGS["method"], "invert.method")
-        if spec != published:
-            st.button(
-                "As published",
-                key="invert.published",
-                icon=":material/menu_book:",
-                help=f"Pruned, {published.settings()}: the settings of Maiorca et al. 2024.",
-                on_click=session.edit,
-                args=("invert as published",),
-                kwargs={"inversion": published},
-            )
-        if result:
-            st.caption(result.about_matrix)
-
-
-def numbers(spec: InversionSpec) -> None:
-    """Draw the choice between automatic settings and settings by hand and, by hand, the widgets that set
-    them. While a slider moves, the panes show its effect."""
-    bound(
-        st.segmented_control,
-        "Settings",
-        "invert.tuned",
-        spec.tuned,
-        _tune,
-        options=list(_BY),
-        format_func=_BY.get,
-        required=True,
-        help=_BY_HELP,
-    )
-    if spec.tuned:
-        return
-    ridges = _ridges(spec)
-    ends = {ridges[0]: f"{general(ridges[0])}, weak", ridges[-1]: f"{general(ridges[-1])}, strong"}
-    widgets = {
-        "delta": {"widget": st.slider, "step": 0.01, "width": 210},
-        "omega": {"widget": st.slider, "width": 210},
-        "random_state": {"width": 130},
-        "ridge": {
-            "widget": st.select_slider,
-            "options": ridges,
-            "format_func": lambda ridge: ends.get(ridge, general(ridge)),
-            "width": 300,
-        },
-    }
-    for field in ("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",):
-        edit_setting("inversion", _SETTINGS[field], f"invert.{field}", **widgets[field])
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SliderOffer(live.Offer):
-    """Offers the panes new maps of the recovered rows while the user moves a slider of the method."""
-
-    pair: Match
-    anchors: tuple[str, ...]
-    spec: InversionSpec
-
-    @property
-    def content(self) -> tuple[Any, ...]:
-        return compute.pair_key(self.pair), self.anchors, self.spec
-
-    @property
-    def header(self) -> dict[str, Any]:
-        sliders = [
-            {"key": f"st-key-invert-{name}", "label": _SETTINGS[name].label} for name in self._sliders()
-        ]
-        return {"panes": [1], "many": 0, "sliders": sliders}
-
-    def _sliders(self) -> dict[str, Sequence[float] | None]:
-        return {"delta": None, "omega": None, "ridge": _ridges(self.spec)}
-
-    def answers(self) -> SlidAnswers:
-        rows = _paired(self.pair, self.anchors, self.spec.route)
-        return SlidAnswers(LiveInversion(rows, self.spec), self._sliders())
-
-
-def _ridges(spec: InversionSpec) -> list[float]:
-    return sorted({*_RIDGES, spec.ridge})
-
-
-def _tune(tuned: bool) -> None:
-    if tuned:
-        chosen = {}
-    else:
-        chosen = st.session_state.get(_CHOSEN, {})
-    session.edit_spec(f"settings {_BY[tuned].lower()}", "inversion", tuned=tuned, **chosen)
-
-
-# Few results are cached, because the original and recovered rows are large: 48 MB for 20,000 rows of 300
-# dimensions.
-_paired = compute.cached(3)(PairedRows)
-
-
-@compute.cached(6)
-def inversion_of(pair: Match, anchors: tuple[str, ...], spec: InversionSpec) -> Inversion:
-    return _paired(pair, anchors, spec.route).invert(spec)
-
-
-@compute.cached(12)
-def examples(pair: Match, anchors: tuple[str, ...], spec: InversionSpec, shown: int) -> Recovery:
-    return recovered_rows(pair, inversion_of(pair, anchors, spec), shown)
-
-
-@compute.cached(12)
-def _scene(
-    pair: Match,
-    anchors: tuple[str, ...],
-    spec: InversionSpec,
-    color_by: str,
-    view: ViewSpec,
-    edges: tuple[float, ...],
-) -> Scene:
-    return inversion_scene(pair, inversion_of(pair, anchors, spec), color_by, view, edges)
-
-
-def _edges(pair: Match, anchors: tuple[str, ...], result: Inversion) -> tuple[float, ...]:
-    """The bounds between the error classes that colour the rows. They stay fixed while the numbers of one
-    method change, so that colours can be compared. Another method has errors of another size."""
-    spec = result.spec
-    place = (*compute.pair_key(pair), anchors, spec.route, spec.method, spec.tuned)
-    if st.session_state.get(_EDGES, ((), ()))[0] != place:
-        errors = result.errors[result.spec.title][result.scored]
-        st.session_state[_EDGES] = place, error_edges(errors)
-    return st.session_state[_EDGES][1]
-
-
 def draw(workspace: Workspace) -> None:
-    if not workspace.anchors:
-        messages.no_anchors()
-        return
-    pair = compute.matched_models(workspace.source, workspace.target)
-    if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):
-        messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
-        return
-    chosen = pair, workspace.anchors, workspace.inversion
-    colors = {
-        name: color_name(name, pair) for name in COLORS if name != "labels" or pair.source.labels is not None
-    }
-    usual = "error"
-    if "labels" in colors and workspace.view.color_by == "labels":
-        usual = "labels"
-    if (color_by := st.session_state.setdefault("invert.color", usual)) not in colors:
-        color_by = st.session_state["invert.color"] = "error"
-    items = items_of(workspace)
-    st.caption(_idea(pair, workspace))
-    if not pair.others and compute.is_paired_by_order(workspace.source, workspace.target):
-        st.caption(":material/link: Paired by row order. If that is wrong, Link finds the pairs.")
-    try:
-        with st.spinner(f"Recovering {counted(len(pair), 'row')} …"):
-            result = inversion_of(*chosen)
-            if color_by != "error":
-                view = workspace.view
-            else:
-                view = ViewSpec()
-            scene = _scene(*chosen, color_by, view, _edges(pair, workspace.anchors, result))
-            found = examples(*chosen, 3 if items is not None and items.has_texts else 5)
-    except SpaceError as error:
-        messages.error(error)
-        st.caption("Choose other anchors or spaces, or other settings, or undo the last step.")
-        numbers(workspace.inversion)
-        method_details(workspace)
-        return
-    cosine = short(float(result.scores[result.spec.title]))
-    tuned_for = compute.pair_key(pair), workspace.anchors, result.spec.route, result.spec.method
-    if result.choice:
-        st.session_state[_CHOSEN] = result.choice.numbers()
-        st.session_state[_AUTO] = (
-            tuned_for,
-            f"Auto ({result.spec.settings()}, chosen on the anchors): {cosine}.",
-        )
-    known, auto = st.session_state.get(_AUTO, ((), ""))
-    messages.lead(lead(pair, result, found))
-    draw_rows(_recovered_tables(pair, result, found, items))
-    _draw_notes(pair, result, workspace)
-    recipe = workspace.recipe(pair)
-    picture, side = st.columns([2.9, 1], gap="medium")
-    with picture:
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-            remembered(
-                st.segmented_control,
-                "Colour by",
-                list(colors),
-                format_func=colors.get,
-                key="invert.color",
-                required=True,
-                help="Error: 1 − cosine of recovered and true row. The example rows are those of Explore.",
-            )
-            method_details(workspace, result)
-            numbers(workspace.inversion)
-        _panes(pair, result, workspace, scene, color_by)
-        panes = RecoveredRows.of(recipe, inversion=result.spec, color_by=color_by)
-        exports.export_bar(panes.draw((result, scene)), "invert-panes")
-        _extremes(pair, result, workspace)
-    with side:
-        if known == tuned_for and not workspace.inversion.tuned:
-            st.caption(f"By hand: mean cosine {cosine}. {auto}")
-        report_table(result.report(side_names(pair, result.spec.route)).tables[0])
+    _PANEL.draw(workspace)
+
+
+def report(asked: InvertInputs, result: Recovered) -> None:
+    pair = asked.pair
+    places = asked.places
+    inversion = result.inversion
+    with places.found:
+        messages.lead(lead(pair, inversion, result.nearest))
+        draw_rows(_recovered_tables(pair, inversion, result.nearest, asked.items))
+        _draw_notes(asked, inversion)
+    with places.details:
+        st.caption(inversion.about_matrix)
+    with places.maps:
+        _panes(asked, result)
+        drawn = replace(asked.recipe, inversion=inversion.spec).draw((inversion, result.scene))
+        exports.export_bar(drawn, "invert-panes")
+        _extremes(pair, inversion, asked.items)
+    with places.side:
+        if result.by_hand:
+            st.caption(result.by_hand)
+        report_table(inversion.report(side_names(pair, inversion.spec.route)).tables[0])
         inspector(pair)
     st.subheader("Errors", anchor=False)
-    errors = RecoveryErrors.of(recipe, inversion=result.spec).draw(result)
+    errors = RecoveryErrors.of(asked.recipe, inversion=inversion.spec).draw(inversion)
     figure = errors.interactive(exports.theme())
     figure.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the page has a heading above
     exports.chart(figure, "invert.errors")
     exports.export_bar(errors, "invert-errors")
 
 
-def _draw_notes(pair: Match, result: Inversion, workspace: Workspace) -> None:
-    width = result.shape[1]
-    (strategy, _, state) = session.anchors_origin(workspace)
-    n = min(2 * width, len(pair) // 2, MOST_ANCHORS)
-    more = result.n_anchors < min(n, width)
-    if not more:
-        for note in result.notes:
-            messages.warning(note)
-        return
-    with st.container(border=True, horizontal=True, vertical_alignment="center", key="invert.few"):
-        st.markdown(f":material/warning: {plain(' '.join(result.notes))}", width="stretch")
-        st.button(
-            f"Replace the {result.n_anchors:,} anchors by {n:,}",
-            key="invert.more",
-            icon=":material/star:",
-            help="All pages use the new anchors. Undo brings the old ones back.",
-            on_click=session.guarded,
-            args=(choose_anchors, pair, strategy, n, state),
-        )
-
-
-def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, color_by: str) -> None:
-    view = View(result.rows, np.full(len(result.rows), -1), ())
-    items = items_of(workspace)
-    texts, notes = hover_columns(pair, view, items, color_by != "labels")
-    look = {"named": workspace.look.named, "hidden": st.session_state.get(_HIDDEN, ())}
-
-    def receive(event: PaneEvent) -> None:
-        if event.hidden is not None:
-            st.session_state[_HIDDEN] = event.hidden[0]
-        elif event.named is not None:
-            step = "hide names"
-            if event.named:
-                step = "show names"
-            session.edit_spec(step, "look", named=event.named)
-        else:
-            select(pair, result.rows[event.rows])
-
-    linked_scatter(
-        replace(scene, texts=texts, notes=notes, **look),
-        key="invert",
-        selected=places_of_selected(pair, result.rows),
-        height=560,
-        sheet=sheet_of(pair, view, items),
-        live=live.channel_of("invert", SliderOffer(pair=pair, anchors=workspace.anchors, spec=result.spec)),
-        on_event=receive,
-    )
-    rows, columns = result.shape
-    original, recovered = (pane.coordinates[result.scored] for pane in scene.panes)
-    along = [short(np.corrcoef(*pair)[0, 1], 2) for pair in zip(original.T, recovered.T, strict=True)]
-    caption(
-        f"The maps show 2 of {columns:,} dimensions, each pane to its own scale. The recovered coordinates"
-        f" correlate with the original ones: {' and '.join(along)}. The scores use all"
-        f" dimensions. The recovery is one matrix of {rows:,} × {columns:,}. It recovers directions, not"
-        " lengths."
-    )
-
-
-def _idea(pair: Match, workspace: Workspace) -> str:
-    """A sentence on what this page does, for the time until the result is computed."""
-    source, target = map(plain, side_names(pair, workspace.inversion.route))
-    rows = "row" if pair.source.counts is None else "word"
-    same = source == target
-    anchors = counted(len(workspace.anchors), "anchor")
-    where = "" if same else f" of {target}"
-    place = "there"
-    if same:
-        place = "in its space"
-    return (
-        f"Take only the similarities of each {rows} to {anchors} in {source}, and turn them back into a"
-        f" vector{where}. Is it the vector that this {rows} has {place}?"
-    )
+_PANEL = Panel(
+    inputs,
+    recovered,
+    report,
+    "Choose other anchors or spaces, or other settings, or undo the last step.",
+)
 
 
 def lead(pair: Match, result: Inversion, found: Recovery) -> str:
@@ -390,7 +124,7 @@ def _recovered_tables(pair: Match, result: Inversion, found: Recovery, items: It
     return parts
 
 
-def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
+def _extremes(pair: Match, result: Inversion, items: Items | None) -> None:
     source = pair.source
     errors = result.errors[result.spec.title]
     order = np.flatnonzero(result.scored)
@@ -409,7 +143,7 @@ def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
     if source.counts is not None:
         table["count"] = source.counts[rows]
     st.subheader("Worst and best rows", anchor=False)
-    shown, look = with_items(workspace, table)
+    shown, look = with_items(items, table)
     look["column_config"] |= dict.fromkeys(methods, number)
     brushing_table(shown, "invert.extremes", height=330, **look)
     few = len(chosen) == len(order)
@@ -418,3 +152,91 @@ def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
     else:
         which = f"the {LISTED} worst and the {LISTED} best held-out rows"
     caption(f"Cosine of recovered and true row by each method; {which}. Select rows to see them in the maps.")
+
+
+def _draw_notes(asked: InvertInputs, result: Inversion) -> None:
+    pair = asked.pair
+    width = result.shape[1]
+    (strategy, _, state) = asked.anchors_from
+    n = min(2 * width, len(pair) // 2, MOST_ANCHORS)
+    more = result.n_anchors < min(n, width)
+    if not more:
+        for note in result.notes:
+            messages.warning(note)
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="invert.few"):
+        st.markdown(f":material/warning: {plain(' '.join(result.notes))}", width="stretch")
+        st.button(
+            f"Replace the {result.n_anchors:,} anchors by {n:,}",
+            key="invert.more",
+            icon=":material/star:",
+            help="All pages use the new anchors. Undo brings the old ones back.",
+            on_click=session.guarded,
+            args=(choose_anchors, pair, strategy, n, state),
+        )
+
+
+def _panes(asked: InvertInputs, recovered: Recovered) -> None:
+    pair = asked.pair
+    result = recovered.inversion
+    scene = recovered.scene
+    view = View(result.rows, np.full(len(result.rows), -1), ())
+    texts, notes = hover_columns(pair, view, asked.items, asked.recipe.color_by != "labels")
+    look = {"named": asked.named, "hidden": st.session_state.get(_HIDDEN, ())}
+
+    def receive(event: PaneEvent) -> None:
+        if event.hidden is not None:
+            st.session_state[_HIDDEN] = event.hidden[0]
+        elif event.named is not None:
+            step = "hide names"
+            if event.named:
+                step = "show names"
+            session.edit_spec(step, "look", named=event.named)
+        else:
+            select(pair, result.rows[event.rows])
+
+    linked_scatter(
+        replace(scene, texts=texts, notes=notes, **look),
+        key="invert",
+        selected=places_of_selected(pair, result.rows),
+        height=560,
+        sheet=sheet_of(pair, view, asked.items),
+        live=live.channel_of(
+            "invert", SliderOffer(pair=pair, anchors=asked.recipe.anchors, spec=result.spec)
+        ),
+        on_event=receive,
+    )
+    rows, columns = result.shape
+    original, recovered = (pane.coordinates[result.scored] for pane in scene.panes)
+    along = [short(np.corrcoef(*pair)[0, 1], 2) for pair in zip(original.T, recovered.T, strict=True)]
+    caption(
+        f"The maps show 2 of {columns:,} dimensions, each pane to its own scale. The recovered coordinates"
+        f" correlate with the original ones: {' and '.join(along)}. The scores use all"
+        f" dimensions. The recovery is one matrix of {rows:,} × {columns:,}. It recovers directions, not"
+        " lengths."
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SliderOffer(live.Offer):
+    """Offers the panes new maps of the recovered rows while the user moves a slider of the method."""
+
+    pair: Match
+    anchors: tuple[str, ...]
+    spec: InversionSpec
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        return compute.pair_key(self.pair), self.anchors, self.spec
+
+    @property
+    def header(self) -> dict[str, Any]:
+        sliders = [{"key": f"st-key-invert-{name}", "label": setting_label(name)} for name in self._sliders()]
+        return {"panes": [1], "many": 0, "sliders": sliders}
+
+    def _sliders(self) -> dict[str, Sequence[float] | None]:
+        return {"delta": None, "omega": None, "ridge": ridges_of(self.spec)}
+
+    def answers(self) -> SlidAnswers:
+        rows = paired_rows(self.pair, self.anchors, self.spec.route)
+        return SlidAnswers(LiveInversion(rows, self.spec), self._sliders())

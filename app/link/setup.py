@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, messages, session
-from app.items import with_items
+from app.items import items_of, with_items
 from app.page_settings import remembered, segments
 from app.places import EXPLORE, go
 from app.plain_text import plain, plain_name
@@ -314,7 +314,9 @@ def show_linked_notice() -> None:
 def _side(spec: SpaceSpec, ids: Sequence[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A table of rows with their texts, pictures or labels before the column "id", and its arguments for
     `st.dataframe`."""
-    side, look = with_items(replace(Workspace(), source=spec, target=spec), pd.DataFrame({"id": ids}))
+    side, look = with_items(
+        items_of(replace(Workspace(), source=spec, target=spec)), pd.DataFrame({"id": ids})
+    )
     space = compute.load_space(spec)
     if space.labels is None:
         labels = ()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import jobs, messages, results, session
+from app import jobs, results, session
+from app.asking import Panel
 from app.migrate.judging import judge_blind, with_blind_verdict
 from app.migrate.next_steps import export_adapter, queries_that_get_worse, thresholds
-from app.migrate.setup import belong, choose
+from app.migrate.setup import MigrateSetup, belong, choose
 from app.migrate.verdict import cascade_price, cheaper_index, show_verdict
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError
 from relcore.migrate.migration import starting_models
+from relcore.migrate.result import MigrationResult
 from relcore.migrate.verdict import NEIGHBOURS
 
 _COMPARED = "relscope.migrate-compared"
@@ -36,25 +37,31 @@ _AFTER = {
 
 
 def draw(workspace: Workspace) -> None:
-    setup = result = None
     about = st.container()
-    try:
-        setup = choose(workspace)
-        if setup and belong(workspace, setup):
-            # The first comparison of the user's own pair waits for a click. Later, a changed setting starts
-            # the comparison by itself.
-            known = session.migrates_example() or st.session_state.get(_COMPARED) == setup.specs[:2]
-            look = {"label": "Compare the options", "details": setup.details}
-            look["unasked_seconds"] = results.UNASKED_SECONDS * known
-            result = results.result_of(setup.task, setup.specs, spaces=setup.spaces, **look)
-    except SpaceError as error:
-        messages.error(error)
-        st.caption("Choose other vectors or settings above. Load your own by Data, at the top left.")
-    if result is None:
+    setup = _PANEL.draw(workspace)
+    if setup is None:
         about.caption(_ABOUT)
-        return
-    if setup.specs[:2] == starting_models(jobs.queue().store.finished):
+    elif setup.specs[:2] == starting_models(jobs.queue().store.finished):
         about.caption(_EXAMPLE.format(n=len(setup.old)))
+
+
+def inputs(workspace: Workspace) -> MigrateSetup | None:
+    setup = choose(workspace)
+    if setup and belong(workspace, setup):
+        return setup
+    return None
+
+
+def migration_of(setup: MigrateSetup) -> MigrationResult | None:
+    # The first comparison of the user's own pair waits for a click. Later, a changed setting starts the
+    # comparison by itself.
+    known = session.migrates_example() or st.session_state.get(_COMPARED) == setup.specs[:2]
+    look = {"label": "Compare the options", "details": setup.details}
+    look["unasked_seconds"] = results.UNASKED_SECONDS * known
+    return results.result_of(setup.task, setup.specs, spaces=setup.spaces, **look)
+
+
+def report(setup: MigrateSetup, result: MigrationResult) -> None:
     st.session_state[_COMPARED] = setup.specs[:2]
     unjudged = result.relevance == NEIGHBOURS
     result = with_blind_verdict(setup, result)
@@ -66,3 +73,11 @@ def draw(workspace: Workspace) -> None:
         with st.expander(name, on_change="rerun", **look) as opened:
             if opened.open:
                 part(setup, result)
+
+
+_PANEL = Panel(
+    inputs,
+    migration_of,
+    report,
+    "Choose other vectors or settings above. Load your own by Data, at the top left.",
+)

@@ -5,26 +5,44 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from app import compute, exports
+from app.asking import Panel, chart_beside
 from app.page_settings import remembered
 from app.plain_text import plain
 from app.results import place_of, result_of
-from app.tables import report_table
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.report import delimited_text
+from relcore.catalog.catalog import SpaceSpec
 from relcore.check.chart import CheckChart
-from relcore.check.collection import FEWEST_ROWS, CheckRows
+from relcore.check.collection import FEWEST_ROWS, Checked, CheckRows
 
 _NONE = "no reference"
 
 
+@dataclass(frozen=True)
+class CheckInputs:
+    """The spec of the space to check and, if chosen, of trusted rows."""
+
+    spec: SpaceSpec
+    trusted: SpaceSpec | None
+
+    @property
+    def specs(self) -> tuple[SpaceSpec, ...]:
+        return tuple(filter(None, [self.spec, self.trusted]))
+
+
 def draw(workspace: Workspace) -> None:
     """Draw a switch, and the check below it. If no opened file has more than 500 rows, draw nothing."""
+    _PANEL.draw(workspace)
+
+
+def inputs(workspace: Workspace) -> CheckInputs | None:
     labels = space_labels(workspace.spaces)
     opened = []
     for spec in workspace.spaces:
@@ -32,47 +50,39 @@ def draw(workspace: Workspace) -> None:
             if spec.source == "file" and len(compute.load_space(spec)) > FEWEST_ROWS:
                 opened.append(spec)
     if not (opened and st.toggle("Check whether one model made all rows of a file", key="check.more")):
-        return
+        return None
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        spec = remembered(
-            st.selectbox,
-            "Space",
-            opened,
-            format_func=labels.get,
-            key=f"check.space-{place_of(opened)}",
-            width=260,
-        )
+        look = {"format_func": labels.get, "key": f"check.space-{place_of(opened)}", "width": 260}
+        spec = remembered(st.selectbox, "Space", opened, **look)
         width = compute.load_space(spec).dimension
         others = [
             one for one in workspace.spaces if one != spec and compute.load_space(one).dimension == width
         ]
-        look = {
-            "format_func": lambda one: labels.get(one, one),
-            "key": f"check.trusted-{place_of(others, spec)}",
-        }
+        key = f"check.trusted-{place_of(others, spec)}"
+        look = {"format_func": lambda one: labels.get(one, one), "key": key, "width": 260}
         told = "100 rows or more, of any texts, by the model that should have made all rows."
-        trusted = remembered(st.selectbox, "Trusted rows", [_NONE, *others], width=260, help=told, **look)
+        trusted = remembered(st.selectbox, "Trusted rows", [_NONE, *others], help=told, **look)
     if trusted == _NONE:
-        specs = (spec,)
-    else:
-        specs = (spec, trusted)
-    found = result_of(CheckRows(), specs, label="Check", unasked_seconds=math.inf, alone=False)
-    if found is None:
-        return
+        trusted = None
+    return CheckInputs(spec, trusted)
+
+
+def checked(asked: CheckInputs) -> Checked | None:
+    return result_of(CheckRows(), asked.specs, label="Check", unasked_seconds=math.inf, alone=False)
+
+
+def report(asked: CheckInputs, found: Checked) -> None:
+    space = compute.load_space(asked.spec)
     for limit in found.limits:
         st.caption(f":material/visibility_off: {plain(limit)}")
     st.markdown(plain(found.sentence))
-    space = compute.load_space(spec)
-    if trusted == _NONE:
-        trusted = None
-    figure = CheckChart(space=spec, trusted=trusted, digests=compute.digests(specs)).draw((space, found))
-    chart, listed = st.columns([1.35, 1], gap="large")
-    with chart:
-        exports.figure(figure, "check.chart")
-    with listed:
-        for table in found.report(space.ids).tables:
-            report_table(table)
-        content = delimited_text(found.rows(space.ids)).encode()
+    recipe = CheckChart(space=asked.spec, trusted=asked.trusted, digests=compute.digests(asked.specs))
+    told = replace(found.report(space.ids), notes=())
+    content = delimited_text(found.rows(space.ids)).encode()
+    with chart_beside(recipe.draw((space, found)), "check", told):
         exports.download(
             "Download all rows, ranked", content, f"{space.name}-check.csv", "text/csv", "check.csv"
         )
+
+
+_PANEL = Panel(inputs, checked, report)

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.invert import panel
+from app.invert import recovered
 from app.workspace import OPENING_INVERSION
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
@@ -56,13 +56,13 @@ def test_auto_by_hand_and_as_published_are_steps(open_page):
 def test_classes_of_errors_are_those_of_the_method(open_page):
     spec = InversionSpec("within", "pruned")
     session = open_page(inversion=spec)
-    former = session.session_state[panel._EDGES][1]
+    former = session.session_state[recovered._EDGES][1]
     session.change("segmented_control", "invert.method", "ridge")
     found = invert_pair(pair_of(session), session.workspace.anchors, session.workspace.inversion)
     edges = error_edges(found.errors[found.spec.title][found.scored])
-    assert session.session_state[panel._EDGES][1] == edges != former
+    assert session.session_state[recovered._EDGES][1] == edges != former
     session.change("select_slider", "invert.ridge", 1000.0)  # a number keeps them, so that colours compare
-    assert session.session_state[panel._EDGES][1] == edges
+    assert session.session_state[recovered._EDGES][1] == edges
 
 
 def test_a_slider_is_one_step_and_fits_no_map_again(open_page, monkeypatch):
@@ -70,7 +70,7 @@ def test_a_slider_is_one_step_and_fits_no_map_again(open_page, monkeypatch):
     fit = LeastSquares.fit
     monkeypatch.setattr(LeastSquares, "fit", lambda *of: fitted.append(1) or fit(*of))
     before = InversionSpec("forward", "pruned", 3)
-    for of_other_tests in (panel._paired, panel.inversion_of):
+    for of_other_tests in (recovered.paired_rows, recovered.inversion_of):
         of_other_tests.clear()
     session = open_page(inversion=before)
     n_fitted = len(fitted)
