@@ -34,7 +34,7 @@ from relcore.maps.reduction import reduce_spaces
 from relcore.represent.heads import fit_head, fit_heads
 from relcore.represent.representations import ProjectionSpec
 from relcore.runs.store import Store
-from relcore.scores.comparison import score_forms
+from relcore.scores.comparison import score_representations
 
 RESULTS = Path(__file__).parent / "gpu.md"
 DEVICE = "cuda" if has_gpu() else "cpu"
@@ -121,7 +121,7 @@ def scored(n: int, d: int) -> Line:
     pair = match(*(LatentSpace(rows, ids) for rows in sides))
     forms = ("absolute", "relative")
     names = [pair.ids[row] for row in anchors]
-    ours = lambda: score_forms(pair, forms, names, ProjectionSpec(), n_queries=QUERIES)  # noqa: E731
+    ours = lambda: score_representations(pair, forms, names, ProjectionSpec(), n_queries=QUERIES)  # noqa: E731
 
     def floor(rows: list[torch.Tensor]) -> None:
         for side in rows:

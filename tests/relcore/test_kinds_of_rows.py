@@ -262,7 +262,7 @@ SOME_REFUSED = ["text", "NaN", "masked cells"]
 # These take charts, specs of spaces, or files.
 OF_NO_ROWS = {
     *("chart_exportable", "example_spaces", "figure_of", "histogram_exportable", "starting_models"),
-    *("load_space", "load_words", "read_selection"),
+    *("load_space", "load_words", "read_selection", "layers"),
 }
 
 
