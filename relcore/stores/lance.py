@@ -202,7 +202,7 @@ def _merge(place: StorePlace, table: Any, blocks: Iterable[StoredRows], target: 
 
 def _need_distinct(place: StorePlace, table: Any, ids: str) -> None:
     """Raise a SpaceError if an id occurs twice in the table, as early versions of --add left it. A row that
-    is added would replace both, and searches would go on finding the item twice."""
+    is added would replace both, and searches would continue to find the item twice."""
     column = table.search().select([ids]).limit(table.count_rows()).to_arrow()[ids]
     times = column.value_counts()
     if len(times) < len(column):
