@@ -157,9 +157,9 @@ def _make_passport(options: argparse.Namespace) -> Passport:
     encoder = model_at_hand(options.encoder, last=True)
     if card.pooling:
         encoder = replace(encoder, pooling=card.pooling)
-    [rows] = encode_texts(encoder, texts, card.prompt).values()
+    [vectors] = encode_texts(encoder, texts, card.prompt).values()
     name = card.model or _name_of(options.encoder, encoder)
-    space = LatentSpace(rows, texts, name=name)
+    space = LatentSpace(vectors, texts, name=name)
     return Passport.of(space, replace(card, model=name, pooling=encoder.pooling))
 
 
@@ -231,6 +231,7 @@ def _checked_passport(options: argparse.Namespace) -> Report:
     # The space holds only the anchors, even if the file is large.
     found = check(LatentSpace(rows, texts, name=new.name), passport)
     change = found.change
+    assert change is not None  # a passport was given
     if options.encoder is not None:
         change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
     fine = change.kind in ACCEPTED[: ACCEPTED.index(options.gate) + 1]
