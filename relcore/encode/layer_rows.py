@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from relcore.base.environment import torch_name
-from relcore.base.errors import SpaceError
 from relcore.encode.batches import InputBatch, is_sentence_transformer
-from relcore.engine.device import full_precision, is_out_of_memory
+from relcore.engine.batches import items_at_once, run_in_batches
+from relcore.engine.device import full_precision
 from relcore.nn.capture import Capture, Pooling, undisturbed
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-_AT_ONCE = 32  # number of items per batch; larger batches exceed a CPU's cache
-_AT_ONCE_ON_GPU = 256
 
 
 class LayerRows:
@@ -54,7 +51,7 @@ class LayerRows:
         self.model = model
         self.device = tensors[0].device if tensors else torch.device(wanted)
         self.dtype = next((one.dtype for one in tensors if one.is_floating_point()), torch.float32)
-        self.size = _AT_ONCE if self.device.type == "cpu" else _AT_ONCE_ON_GPU
+        self.size = items_at_once(self.device.type)
         self.capture = Capture(model, layers, pooling)
         self._half = half
         self._by_name = not is_sentence_transformer(model)
@@ -79,28 +76,12 @@ class LayerRows:
         self._stack.__exit__(*error)
 
     def __call__(self, batch: InputBatch) -> dict[str, np.ndarray]:
-        parts: list[dict[str, np.ndarray]] = []
-        start = 0
-        size = len(batch)
-        while start < len(batch):
-            part = batch
-            if size < len(batch):
-                part = batch.part(start, start + size)
-            try:
-                parts.append(self._rows(part))
-                start += size
-                continue
-            except RuntimeError as error:
-                if not is_out_of_memory(error) and "not enough memory" not in str(error):
-                    raise
-                if size == 1:
-                    raise SpaceError(
-                        f"a single item does not fit the memory of this {self.device.type}; choose a smaller"
-                        " model"
-                    ) from error
-            # Retry outside the except clause, because inside it the traceback keeps the tensors alive.
-            size = -(-size // 2)
-            self._release()
+        def rows(start: int, stop: int) -> dict[str, np.ndarray]:
+            if stop - start == len(batch):
+                return self._rows(batch)
+            return self._rows(batch.part(start, stop))
+
+        parts, _ = run_in_batches(rows, len(batch), len(batch), self.device.type)
         if len(parts) == 1:
             return parts[0]
         return {layer: np.concatenate([part[layer] for part in parts]) for layer in parts[0]}
@@ -138,12 +119,6 @@ class LayerRows:
             return None
         height, width = (side, side) if isinstance(side, int) else side
         return int((pixels.shape[-2] // height) * (pixels.shape[-1] // width))
-
-    def _release(self) -> None:
-        if self.device.type == "cuda":
-            import torch
-
-            torch.cuda.empty_cache()
 
 
 def _moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:

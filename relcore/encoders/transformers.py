@@ -17,7 +17,8 @@ from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder
 from relcore.encoders.pictures import eight_bits
-from relcore.engine.device import full_precision, is_out_of_memory
+from relcore.engine.batches import items_at_once, run_in_batches
+from relcore.engine.device import full_precision
 from relcore.engine.training import one_thread
 from relcore.runs.work import Progress
 
@@ -31,11 +32,6 @@ from relcore.encoders.model_files import (
     require_texts,
     where_of_model,
 )
-
-# Forward passes of torch, in batches that fit the memory of the device.
-
-_AT_ONCE = 32  # number of items per batch; larger batches exceed a CPU's cache
-_AT_ONCE_ON_GPU = 256
 
 
 class TorchBatches:
@@ -54,42 +50,24 @@ class TorchBatches:
     def __init__(self, forward: Callable[[list[Any]], dict[str, torch.Tensor]], device: str) -> None:
         self.forward = forward
         self.device = device
-        if device == "cpu":
-            self.size = _AT_ONCE
-        else:
-            self.size = _AT_ONCE_ON_GPU
+        self.size = items_at_once(device)
 
     def __call__(self, items: list[Any]) -> dict[str, np.ndarray]:
         import torch
 
-        parts: list[dict[str, np.ndarray]] = []
-        start = 0
         precise = full_precision(torch, self.device.partition(":")[0])
         # For a single item, for example a typed text, several threads cost more time than they save.
         if len(items) == 1 and self.device == "cpu":
             alone = one_thread()
         else:
             alone = nullcontext()
+
+        def rows(start: int, stop: int) -> dict[str, np.ndarray]:
+            found = self.forward(items[start:stop])
+            return {output: tensor.float().cpu().numpy() for output, tensor in found.items()}
+
         with torch.inference_mode(), precise, alone:
-            while start < len(items):
-                size = min(self.size, len(items) - start)
-                try:
-                    rows = self.forward(items[start : start + size])
-                    parts.append({output: tensor.float().cpu().numpy() for output, tensor in rows.items()})
-                    start += size
-                    continue
-                except RuntimeError as error:
-                    if not is_out_of_memory(error) and "not enough memory" not in str(error):
-                        raise
-                    if size == 1:
-                        raise SpaceError(
-                            f"a single item does not fit the memory of this {self.device}; choose a smaller"
-                            " model"
-                        ) from error
-                # Retry outside the except clause, because inside it the traceback keeps the tensors alive.
-                self.size = size // 2
-                if self.device != "cpu":
-                    torch.cuda.empty_cache()
+            parts, self.size = run_in_batches(rows, len(items), self.size, self.device)
         return {output: np.concatenate([part[output] for part in parts]) for output in parts[0]}
 
 
