@@ -36,7 +36,7 @@ class Panel(Generic[Inputs, Result]):
     report : function
         Draws the result.
     remedy : str
-        What to do after an error in the inputs or in the computation.
+        What to do after an error.
     """
 
     inputs: Callable[[Workspace], Inputs | None]
@@ -47,20 +47,21 @@ class Panel(Generic[Inputs, Result]):
     def draw(self, workspace: Workspace, choosers: DeltaGenerator | None = None) -> Inputs | None:
         """Draw the panel. `choosers` is the place of the choosers, by default above the result. Returns the
         inputs of the result that is drawn, or None if none is drawn."""
-        result = None
         try:
             with choosers or nullcontext():
                 inputs = self.inputs(workspace)
-            if inputs is not None:
-                result = self.ask(inputs)
+            if inputs is None:
+                return None
+            result = self.ask(inputs)
+            if result is None:
+                return None
+            self.report(inputs, result)
+            return inputs
         except SpaceError as error:
             messages.error(error)
             if self.remedy:
                 st.caption(self.remedy)
-        if result is None:
             return None
-        self.report(inputs, result)
-        return inputs
 
 
 def lead_sentence(report: Report) -> None:
