@@ -14,6 +14,7 @@ from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.rows import NO_LENGTH
 from relcore.base.writing import new_folder
+from relcore.nn.capture import undisturbed
 
 SimilarityName: TypeAlias = Literal["cosine", "angular", "euclidean", "l1", "quantised"]
 
@@ -241,18 +242,15 @@ class Stitched(nn.Module):  # type: ignore[misc]  # mypy does not read torch
         """
         from safetensors.torch import save
 
-        training = self.training
-        self.eval()
-        try:
-            items = torch.export.Dim("items", min=1)
-            program = torch.export.export(self, (example,), dynamic_shapes=({0: items},))
-        except Exception as error:  # torch raises many kinds
-            raise SpaceError(
-                f"stitched: expected a module that torch.export can trace, got {type(error).__name__}:"
-                f" {str(error).strip().splitlines()[0]:.200}"
-            ) from error
-        finally:
-            self.train(training)
+        items = torch.export.Dim("items", min=1)
+        with undisturbed(self):
+            try:
+                program = torch.export.export(self, (example,), dynamic_shapes=({0: items},))
+            except Exception as error:  # torch raises many kinds
+                raise SpaceError(
+                    f"stitched: expected a module that torch.export can trace, got {type(error).__name__}:"
+                    f" {str(error).strip().splitlines()[0]:.200}"
+                ) from error
         with new_folder(expand_home(folder)) as written:
             weights = {
                 name: one.detach().cpu().contiguous().clone() for name, one in self.state_dict().items()
