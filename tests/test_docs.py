@@ -198,6 +198,14 @@ def test_an_example_of_the_gallery_draws_its_figure(script, build, tmp_path):
     assert figure.table().size
 
 
+def test_a_network_trained_twice_takes_eight_lines_or_fewer():
+    script = read(DOCS / "gallery" / "network_trained_twice.py")
+    theirs = ast.parse(script).body
+    first = next(one.lineno for one in theirs if "rs.encode" in ast.unparse(one))
+    assert "rs." not in "".join(script.splitlines(keepends=True)[: first - 1])
+    assert theirs[-1].end_lineno - first + 1 <= 8
+
+
 def test_a_page_that_links_to_a_file_of_the_gallery_leaves_room_for_the_gallery(build, monkeypatch, tmp_path):
     monkeypatch.setattr(build, "GALLERY", tmp_path)  # its scripts take minutes
     build.copy_pages(tmp_path / "source")
