@@ -22,7 +22,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cache
@@ -517,12 +517,21 @@ def elsewhere(draws: Sequence[int]) -> list[str]:
 
 
 def designs(draws: Sequence[int], n: int = 64) -> list[str]:
-    """Right verdicts of changes and texts that chose no limit, each with its target. The limit between a
-    changed recipe and a related model was chosen on the bundled anchors, with other prompts."""
+    """The table of `design_rates`, each line with its target."""
+    lines = [f"| texts | design, {n} anchors | right | right of draws | target |", "|---|---|---|---|---|"]
+    least = len(draws) - len(draws) // 20
+    for kind, name, truth, right in design_rates(draws, n):
+        lines.append(f"| {kind} | {name} | {truth} | {right} of {len(draws)} | {least} of {len(draws)} |")
+    return lines
+
+
+def design_rates(draws: Sequence[int], n: int = 64, state: int = 1) -> Iterator[tuple[str, str, str, int]]:
+    """Texts, change, right verdict, and number of draws with it, of changes and texts that chose no limit. The
+    limit between a changed recipe and a related model was chosen on the bundled anchors, with other prompts.
+    Another `state` takes other texts."""
     encoder = model_at_hand("minilm")
     paraphrase = OnnxText()
-    lines = [f"| texts | design, {n} anchors | right | right of draws | target |", "|---|---|---|---|---|"]
-    for kind, texts in texts_elsewhere().items():
+    for kind, texts in texts_elsewhere(state).items():
         pool = encode_texts(encoder, texts, "", "passage: ")
         pool |= encode_texts(replace(encoder, pooling="cls", layers=encoder.layers[-1:]), texts, "")
         dataset = Dataset(lambda start, stop: texts[start:stop], list(texts), name=kind, kind="texts")  # noqa: B023
@@ -561,21 +570,17 @@ def designs(draws: Sequence[int], n: int = 64) -> list[str]:
             }.items():
                 right[name] += check(own, np.c_[X[some], further], draw).kind == "extended"
                 truths[name] = "extended"
-        least = len(draws) - len(draws) // 20
         for name, truth in truths.items():
-            lines.append(
-                f"| {kind} | {name} | {truth} | {right[name]} of {len(draws)} | {least} of {len(draws)} |"
-            )
-    return lines
+            yield kind, name, truth, right[name]
 
 
-def texts_elsewhere() -> dict[str, list[str]]:
+def texts_elsewhere(state: int = 1) -> dict[str, list[str]]:
     """300 captions and 300 abstracts, which no threshold was chosen on."""
     captions = pd.read_parquet(data_folder() / "multi30k" / "train.parquet").en
     abstracts = pd.read_parquet(data_folder() / "cranfield" / "documents.parquet").text
     abstracts = abstracts.str.split().str[:40].str.join(" ")
     return {
-        kind: column[column.str.len() > 10].drop_duplicates().sample(TEXTS, random_state=1).tolist()
+        kind: column[column.str.len() > 10].drop_duplicates().sample(TEXTS, random_state=state).tolist()
         for kind, column in {"Captions": captions, "Abstracts of Cranfield": abstracts}.items()
     }
 

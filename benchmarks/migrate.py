@@ -280,6 +280,7 @@ COLLECTIONS: dict[str, Callable[[], Collection]] = {
 
 def encoded(folder: Path, name: str) -> None:
     """Write the vectors of a collection, documents then queries, and what is relevant."""
+    folder.mkdir(parents=True, exist_ok=True)
     known = folder / f"{name}.json"
     made = COLLECTIONS[name]()
     if not known.exists():
