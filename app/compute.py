@@ -21,7 +21,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.memory import MadeOnce
 from relcore.catalog import catalog
 from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, chosen_rows, listed, with_kept, with_unscored
-from relcore.catalog.row_tables import TableColumns, is_pairing_unknown
+from relcore.catalog.row_tables import TableColumns, by_rows, is_pairing_unknown, pairs_by_rows
 from relcore.compare import columns, filters, scene
 from relcore.compare.agreement import neighbour_agreement
 from relcore.encoders.dataset import dataset_place
@@ -113,6 +113,20 @@ _digest = MadeOnce(digest_of)  # each read-only array is hashed once
 def is_paired_by_order(*pair: SpaceSpec) -> bool:
     """Whether the rows of two spaces are paired only by their order, without a user's confirmation."""
     return is_pairing_unknown(pair, [load_space(spec) for spec in pair])
+
+
+def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
+    """Both spaces with row numbers as ids. Returns None if pairing by row number is not likely to be
+    right."""
+    if "sample" in (source.source, target.source):  # samples are not in a common order
+        return None
+    try:
+        likely = pairs_by_rows(load_space(source), load_space(target))
+    except SpaceError:
+        return None
+    if likely:
+        return by_rows(source, target)
+    return None
 
 
 def pair_key(pair: Match) -> str:

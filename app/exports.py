@@ -11,8 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute, messages, session
-from app.compare.headline import scores_figure
+from app import messages
 from app.page_settings import menu
 from relcore.base.errors import SpaceError
 from relcore.base.records import without_paths
@@ -76,13 +75,18 @@ def download(label: str, data: Any, name: str, media: str, key: str, **look: Any
     st.download_button(label, data, name, media, key=key, **look)
 
 
-def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None = None) -> None:
-    """Draw the export menu of a figure. `atlas` returns the rows of the figure as a table for Embedding
-    Atlas."""
+def export_bar(
+    figure: Exportable,
+    key: str,
+    atlas: Callable[[], bytes] | None = None,
+    scores: Callable[[], Exportable] | None = None,
+) -> None:
+    """Draw the export menu of a figure. Only the maps of Explore have the last two: `atlas` returns their
+    rows as a table for Embedding Atlas, `scores` the figure of their scores."""
     shown = theme()  # another thread makes the files and cannot read the page's theme
     with menu("Export", f"export-{key}", icon=":material/download:", type="tertiary") as is_open:
         if is_open:
-            _formats(figure, key, shown, atlas)
+            _formats(figure, key, shown, atlas, scores)
         else:
             st.space(320)  # room for the menu to open below
 
@@ -94,7 +98,13 @@ def _import_paper() -> None:
     Thread(target=import_module, args=("relcore.figures.paper_charts",), daemon=True).start()
 
 
-def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], bytes] | None) -> None:
+def _formats(
+    figure: Exportable,
+    key: str,
+    shown: Theme,
+    atlas: Callable[[], bytes] | None,
+    scores: Callable[[], Exportable] | None,
+) -> None:
     _import_paper()
     formats = st.container(key=f"formats-{key}")  # above the settings of the formats
     with st.expander("Print style", icon=":material/tune:"):
@@ -127,9 +137,10 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
             made = partial(_export_bytes, failed, label, build)
             with row:
                 download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", icon=None)
-        if atlas and title == "Numbers":  # only the maps of Explore have this export
-            with row:
-                _latex_of_scores(key)
+        if atlas and title == "Numbers":
+            if scores:
+                with row:
+                    _latex_of_scores(scores(), key)
             about += " LaTeX: the scores. Embedding Atlas: a table for this free viewer of large maps."
         formats.caption(about)
     if atlas:
@@ -140,12 +151,7 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
         _say_what_failed(failed)
 
 
-def _latex_of_scores(key: str) -> None:
-    workspace = session.workspace()
-    models = compute.matched_models(*workspace.models)
-    if not compute.can_be_scored(models.pair(), workspace.anchors):
-        return
-    printed = scores_figure(workspace, models)
+def _latex_of_scores(printed: Exportable, key: str) -> None:
     made = partial(_export_bytes, st.session_state[_FAILED], "LaTeX", partial(printed.bytes, "tex"))
     download("LaTeX", made, printed.filename("tex"), MEDIA_TYPES["tex"], f"export-{key}-tex", icon=None)
 

@@ -24,6 +24,7 @@ from relcore.compare.pictures import Panes
 from relcore.compare.scene import AXES, assemble_scene, with_look
 from relcore.export.atlas import atlas_table
 from relcore.figures.colorings import SELECTED_ROWS, Facet, StarLook
+from relcore.figures.export import Exportable
 from relcore.figures.scene import Scene
 from relcore.files.saving import write_parquet
 from relcore.maps.pane_maps import OWN, TWO, View, coordinates_on_maps, drawn_panes, orient_pairs
@@ -333,8 +334,11 @@ def _atlas(pair: Match, drawing: Drawing, workspace: Workspace) -> bytes:
     return stream.getvalue()
 
 
-def export_bar(pair: Match, drawing: Drawing, key: str, told: str = "") -> None:
-    """Draw the export menu of the panes. The HTML page shows the sentences `told` above the figure."""
+def export_bar(
+    pair: Match, drawing: Drawing, key: str, told: str, scores: Callable[[], Exportable] | None
+) -> None:
+    """Draw the export menu of the panes. The HTML page shows the sentences `told` above the figure. `scores`
+    returns the figure of the scores, which the menu exports, too."""
     workspace = session.workspace()
     if drawing.is_of_its_recipe:
         recipe = drawing.recipe
@@ -342,7 +346,7 @@ def export_bar(pair: Match, drawing: Drawing, key: str, told: str = "") -> None:
         about = recipe.panes, len(anchors), recipe.projection, recipe.reduction
         units = partial(page_units, pair, drawing.view.rows, *about)
         drawn = recipe.draw(drawing.scene, units, told)
-        exports.export_bar(drawn, key, partial(_atlas, pair, drawing, workspace))
+        exports.export_bar(drawn, key, partial(_atlas, pair, drawing, workspace), scores)
     else:
         st.caption("The panes can be exported when all maps are up to date.")
 

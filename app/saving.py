@@ -22,7 +22,6 @@ import streamlit as st
 from app import compute, messages, page_settings, session, sharing
 from app.places import EXPLORE, PLACES, START, go
 from app.plain_text import plain
-from app.spaces.pairing import likely_by_rows
 from app.widgets import space_name
 from app.workspace import (
     BUNDLED,
@@ -159,7 +158,7 @@ def new_workspace() -> Workspace:
     """A new workspace with the spaces given to `relscope app`. It compares the first two, paired by row order
     if only one of them has ids. If fewer than two were given, the bundled spaces are added and compared."""
     opened = [records.from_json(SpaceSpec, spec) for spec in parse(os.environ.get(OPENED, "[]"), OPENED)]
-    if len(opened) > 1 and (paired := likely_by_rows(*opened[:2])):
+    if len(opened) > 1 and (paired := compute.likely_by_rows(*opened[:2])):
         opened[:2] = paired
         session.announce("The first two spaces are paired by row order, because only one of them has ids.")
     ends = BUNDLED

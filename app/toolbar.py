@@ -13,10 +13,10 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages, saving, session, undo
 from app.compare.headline import comparing
+from app.named_files import with_file_paths
 from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
 from app.plain_text import plain, plain_name
-from app.spaces.loading import with_file_paths
 from app.widgets import (
     choose_anchors,
     projection_choosers,

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
 from app import compute, panes, session, toolbar
 from app.anchors import effect
 from app.compare import choosers
-from app.compare.headline import headline, in_words, is_unmatched, model_names, until_scored
+from app.compare.headline import (
+    headline,
+    in_words,
+    is_unmatched,
+    model_names,
+    scores_figure,
+    until_scored,
+)
 from app.compare.inspector import inspector
 from app.compare.search import found_by_one_model
 from app.places import CONNECT, EXPLORE, go
@@ -69,7 +77,10 @@ with picture:
         scene, view = drawing.found  # with the rows of a search, as on the screen
         scene = replace(scene, marked=panes.places_of_selected(models, view.rows))
         found = replace(drawing, scene=scene, view=view)
-        panes.export_bar(models, found, "explore", in_words(workspace))
+        scores = None
+        if compute.can_be_scored(pair, workspace.anchors):
+            scores = partial(scores_figure, workspace, models)
+        panes.export_bar(models, found, "explore", in_words(workspace), scores)
         panes.follow(drawing)  # here, progress bars cover no row and move nothing
     with st.container(horizontal=True, vertical_alignment="center", key="effect"):
         if not quickly:

@@ -57,6 +57,50 @@ FLOORS = (
     "launch",
     "agents",
 )
+# The folders and the single modules of the app, likewise: what pages share, then one room a feature, then
+# what stands around each page.
+APP_FLOORS = (
+    "page_settings",
+    "plain_text",
+    "sharing",
+    "workspace",
+    "places",
+    "glossary",
+    "compute",
+    "messages",
+    "session",
+    "server",
+    "live",
+    "exports",
+    "items",
+    "named_files",
+    "sources",
+    "tables",
+    "jobs",
+    "results",
+    "asking",
+    "widgets",
+    "saving",
+    "components",
+    "panes",
+    "anchors",
+    "encode",
+    "compare",
+    "spaces",
+    "stitch",
+    "link",
+    "invert",
+    "universe",
+    "drift",
+    "migrate",
+    "studies",
+    "papers",
+    "start",
+    "undo",
+    "toolbar",
+    "main",
+    "serve",
+)
 # Libraries that only one part of the project knows.
 OWNERS = {
     "streamlit": ("app", "pages"),
@@ -194,6 +238,26 @@ def test_each_folder_of_the_core_imports_only_from_those_below():
             and name.count(".") > 1
             and within(name, ["relcore"])
             and floor_of(name) > floor_of(module)
+        )
+    )
+    assert upward == []
+
+
+def app_floor(module):
+    return APP_FLOORS.index(module.split(".")[1])
+
+
+def test_each_part_of_the_app_imports_only_from_those_below():
+    parts = {path.stem for path in (ROOT / "app").iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
+    assert parts - {"__init__"} == set(APP_FLOORS)
+    assert app_floor("app.migrate.panel") > app_floor("app.exports")
+    upward = imports_where(
+        lambda module, name: (
+            within(module, ["app"])
+            and module != "app"
+            and within(name, ["app"])
+            and name != "app"
+            and app_floor(name) > app_floor(module)
         )
     )
     assert upward == []

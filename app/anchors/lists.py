@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import streamlit as st
 
 from app import exports, session
-from app.drift import passport
+from app.anchors.passport import download_of_anchors
 from app.items import Items, items_of
 from app.plain_text import plain_name
 from app.workspace import Workspace
@@ -128,7 +128,7 @@ def named_sets(workspace: Workspace, pair: Match) -> None:
                 st.button("Add it", on_click=_upload, args=(pair, uploaded.getvalue(), False))
         text = "\n".join(workspace.anchors) + "\n"
         exports.download("Download the anchors", text, "anchors.txt", "text/plain", "anchors.download")
-        passport.download(workspace, workspace.source, "anchors.passport")
+        download_of_anchors(workspace, workspace.source, "anchors.passport")
 
 
 def _keep_set() -> None:

@@ -1,30 +1,26 @@
 """Check new vectors against a passport, which is a file of anchor texts with the vectors that a model gave
-them, and show the evidence. A passport of the session's anchors can be downloaded."""
+them, and show the evidence."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import pandas as pd
 import streamlit as st
 
-from app import compute, exports, results, session
+from app import compute, results, session
+from app.anchors.passport import download, of_anchors
 from app.asking import Panel, chart_beside, lead_sentence
 from app.page_settings import remembered, save_value, saved_value
 from app.plain_text import plain
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base import access
-from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.passport.change import PassportChange
 from relcore.passport.passport import (
-    FEWEST_ANCHORS,
     SUFFIX,
     Passport,
-    PassportCard,
     check,
     paired_anchors,
 )
@@ -45,33 +41,6 @@ def _read(path: str) -> Passport:
 @compute.cached(16, "Comparing the anchors …", key=lambda old, new: (old.space.digest, new.digest))
 def _check(passport: Passport, new: LatentSpace) -> PassportChange:
     return check(passport, new)
-
-
-def of_anchors(workspace: Workspace, spec: SpaceSpec) -> Passport:
-    """The passport of the session's anchors in a space. Raises a SpaceError if there are too few anchors."""
-    space = compute.load_space(spec)
-    rows = space.index.get_indexer(pd.Index(workspace.anchors, dtype=object))
-    return Passport.of(space.take(rows[rows >= 0]), PassportCard(space.name))
-
-
-def download(workspace: Workspace, spec: SpaceSpec, key: str) -> None:
-    """Draw a button that downloads a passport of the session's anchors. If there are too few anchors, draw
-    nothing."""
-    if len(workspace.anchors) < FEWEST_ANCHORS:
-        return
-    with suppress(SpaceError):  # a passport cannot hold zero vectors or ids with line breaks
-        _download(of_anchors(workspace, spec), key)
-
-
-def _download(passport: Passport, key: str) -> None:
-    exports.download(
-        "Download the anchors as passport",
-        passport.to_bytes,
-        f"{passport.space.name}{SUFFIX}",
-        "application/octet-stream",
-        key,
-        help="One file of the anchors and their vectors, to check a model by later. See docs/passport.md.",
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +136,7 @@ def report(asked: PassportInputs, found: tuple[LatentSpace, PassportChange]) -> 
     recipe = PassportChart(passport=asked.spec, new=asked.new, digests=digests, anchors=anchors, embed=embed)
     with chart_beside(recipe.draw((passport, new)), "passport", told):
         if asked.of_anchors:
-            _download(passport, "passport.download")
+            download(passport, "passport.download")
         else:
             card = (f"{name}: {value}" for name, value in asdict(passport.card).items() if value)
             st.caption(plain("; ".join(card)))

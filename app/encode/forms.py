@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from app import messages, sharing
+from app import messages, sharing, sources
 from app.compute import cached
 from app.items import cut
 from app.jobs import cost_in_words, queue
 from app.plain_text import plain, plain_html
-from app.spaces import sources
 from app.widgets import setting_widget
 from relcore.base import access
 from relcore.base.errors import SpaceError

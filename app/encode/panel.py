@@ -8,12 +8,11 @@ from typing import Any
 
 import streamlit as st
 
-from app import messages, session
+from app import messages, session, sources
 from app.encode import forms, jobs
 from app.jobs import cost_in_words, follow
 from app.places import EXPLORE, go
 from app.plain_text import plain_name
-from app.spaces import sources
 from app.widgets import space_name
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.dataset import DatasetSpec

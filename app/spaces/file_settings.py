@@ -12,9 +12,8 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import compute, messages
+from app import compute, messages, sources
 from app.plain_text import plain, plain_name
-from app.spaces import sources
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog import row_tables

@@ -14,7 +14,7 @@ from app.plain_text import plain_name
 from app.spaces.file_settings import AUTOMATIC, read_about
 from app.widgets import bound, space_labels
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import quote
 from relcore.base.numbers import counted, short
 from relcore.catalog import row_tables
 from relcore.catalog.catalog import SpaceSpec
@@ -156,17 +156,3 @@ def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
     for spec in instead.values():
         compute.load_space(spec)
     session.set_workspace(step, session.with_spaces(session.workspace(), instead))
-
-
-def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """Both spaces with row numbers as ids. Returns None if pairing by row number is not likely to be
-    right."""
-    if "sample" in (source.source, target.source):  # samples are not in a common order
-        return None
-    try:
-        likely = row_tables.pairs_by_rows(compute.load_space(source), compute.load_space(target))
-    except SpaceError:
-        return None
-    if likely:
-        return row_tables.by_rows(source, target)
-    return None

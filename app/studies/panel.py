@@ -13,10 +13,10 @@ import streamlit as st
 
 from app import compute, exports, messages, session
 from app.jobs import cost_in_words, queue
+from app.named_files import with_file_paths
 from app.page_settings import remembered, segments
 from app.places import RESEARCH
 from app.plain_text import plain, plain_name
-from app.spaces.loading import with_file_paths
 from app.tables import report_table
 from app.workspace import Workspace
 from relcore.base.names import STUDIES
