@@ -67,7 +67,10 @@ class OwnQueue:
         need_access_to_all(arguments, self.store)
         known = self.store.has(key, own=here)
         job = self._queue.submit(key, function, here=here, **arguments)
-        (self._member.found if known else self._member.made).add(key)
+        if known:
+            self._member.found.add(key)
+        else:
+            self._member.made.add(key)
         self._member.stopped.discard(key)
         return self._own(job)
 

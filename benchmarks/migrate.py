@@ -37,7 +37,7 @@ from relcore.encoders.onnx_texts import OnnxText
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.migrate.cheaper_index import CheaperIndex, Codes
-from relcore.migrate.cross_fitting import Bootstrap, QueryScores
+from relcore.migrate.cross_fitting import QueryScores, Resampling
 from relcore.migrate.price import Need
 from relcore.migrate.relevance import JudgedQuery
 from relcore.migrate.result import MigrationResult
@@ -363,7 +363,7 @@ def rate(folder: Path, name: str, change: tuple[str, str], n_pairs: int, draw: i
         return Migration(n_pairs=n_pairs, sizes=(), judgements=graded, random_state=draw).run(spaces)
 
     whole, *halves = (result(np.sort(some)) for some in (order, order[:half], order[half : 2 * half]))
-    gain = Bootstrap(len(whole.queries)).difference(
+    gain = Resampling(len(whole.queries)).difference(
         *(QueryScores(whole.scores[one]) for one in ("re-embed", "keep"))
     )
     return {
@@ -421,11 +421,11 @@ def contradicts(said: MigrationResult, other: MigrationResult) -> bool:
     """
     chosen = said.verdict.option
     order = said.order()
-    bootstrap = Bootstrap(len(other.queries))
+    resampling = Resampling(len(other.queries))
     if not said.verdict.is_clear:
         return False
     for option in set(OPTIONS) - {chosen}:
-        gain = bootstrap.difference(*(QueryScores(other.scores[one]) for one in (option, chosen)))
+        gain = resampling.difference(*(QueryScores(other.scores[one]) for one in (option, chosen)))
         least = 0.0
         if order.index(option) > order.index(chosen):
             least = WORTH_A_CHANGE
@@ -515,7 +515,7 @@ def cut_bridge(task: Migration, spaces: list[LatentSpace], adapter: str) -> dict
     codes = Codes(unit_rows(sides.bridged[1][:, :CUT_TO]), lambda Q: Q[:, :CUT_TO].copy(), 4 * CUT_TO)
     cut = sides._replace(bridged=(codes.queries(sides.bridged[0]), codes.rows))
     scores = [trial.score(trial.lists(one, options=("bridge",))["bridge"]) for one in (cut, sides)]
-    change = Bootstrap(len(scores[0])).difference(*map(QueryScores, scores))
+    change = Resampling(len(scores[0])).difference(*map(QueryScores, scores))
     return {**vars(change), "bytes": codes.n_bytes}
 
 

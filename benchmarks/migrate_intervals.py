@@ -30,7 +30,7 @@ from relcore.base.access import data_folder
 from relcore.base.names import ADAPTERS
 from relcore.base.rows import unit_rows
 from relcore.migrate.cheaper_index import FORMS, compressed_lists, usual_change
-from relcore.migrate.cross_fitting import FOLDS, Bootstrap, QueryScores, cross_fitted, jackknife_deviations
+from relcore.migrate.cross_fitting import FOLDS, QueryScores, Resampling, cross_fitted, jackknife_deviations
 from relcore.migrate.price import DEPTHS, price_of
 from relcore.migrate.relevance import search
 from relcore.migrate.trial import OPTIONS, Candidates
@@ -214,12 +214,12 @@ def options_of(taken: Queries, state: int, by_pairs: bool) -> Iterator[dict[str,
                 for option, rows in choice.found.items()
             }
         )
-    bootstrap = Bootstrap(half, FOLDS)
+    resampling = Resampling(half, FOLDS)
     moved = {}
     if by_pairs:
         moved = jackknife_deviations(trial, ground.pairs, choice.adapter, choice.weight, random_state=state)
     for option in OPTIONS[1:]:
-        gains = [bootstrap.difference(scores[option], scores["keep"]) for scores in halves]
+        gains = [resampling.difference(scores[option], scores["keep"]) for scores in halves]
         width = (gains[0].high - gains[0].low) / 2
         facts = {"kind": "option", "name": option, "covered": agrees(*gains), "width": width}
         if option in moved:
@@ -228,11 +228,11 @@ def options_of(taken: Queries, state: int, by_pairs: bool) -> Iterator[dict[str,
         yield facts
     for costs, order_of_cost in (("small corpus", SIMPLE), ("large corpus", OPTIONS)):
         for said, other in (halves, halves[::-1]):
-            option, close = decide(said, bootstrap, order_of_cost)
+            option, close = decide(said, resampling, order_of_cost)
             against = [
                 one
                 for one in OPTIONS
-                if bootstrap.difference(other[one], other[option]).low
+                if resampling.difference(other[one], other[option]).low
                 > WORTH_A_CHANGE * (order_of_cost.index(one) > order_of_cost.index(option))
             ]
             facts = {"kind": "verdict", "name": costs, "covered": bool(close or not against)}
@@ -256,7 +256,7 @@ def forms_of(taken: Queries, seed: int) -> Iterator[dict[str, Any]]:
     rng = np.random.default_rng(seed)
     q = len(trial.old_queries)
     half = q // 2
-    bootstraps = {n: Bootstrap(n, draws=500) for n in (half, q - half, FEW, q - FEW)}
+    resamplings = {n: Resampling(n, draws=500) for n in (half, q - half, FEW, q - FEW)}
     for name, by_form in changes.items():
         for n in (half, FEW):
             for _ in range(FORM_DRAWS):
@@ -269,7 +269,7 @@ def forms_of(taken: Queries, seed: int) -> Iterator[dict[str, Any]]:
                         before = full[name][part]
                         after = before + change[part]
                         scores = QueryScores(after), QueryScores(before)
-                        found.append(bootstraps[len(part)].difference(*scores, size))
+                        found.append(resamplings[len(part)].difference(*scores, size))
                     width = (found[0].high - found[0].low) / 2
                     kind = "form" if n == half else "form, 8 queries"
                     facts = {"kind": kind, "name": form, "option": name, "covered": agrees(*found)}

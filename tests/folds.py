@@ -25,6 +25,11 @@ CHOICE = Rule(
 )
 NESTED = Rule("choice inside a choice", "use if statements, or a function that returns early")
 PRODUCT = Rule("product of text and condition", 'start with text = "", and set it in an if statement')
+HIDDEN = Rule(
+    "choice hidden inside another expression",
+    "name the value in an if statement above, or write a function that returns early, before it is looped over,"
+    " unpacked (`*`, `**`), called, combined, or passed on with long sides",
+)
 
 # Most of each rule per 1,000 lines; 0 means none at all. They may only fall.
 MOST = {
@@ -36,6 +41,33 @@ MOST = {
     "benchmarks": {PARALLEL: 2, CHOICE: 8, NESTED: 0, PRODUCT: 0},
     "assets": {PARALLEL: 5, CHOICE: 12, NESTED: 0, PRODUCT: 0},
 }
+# Most hidden choices, in all files of a folder. They may only fall.
+MOST_HIDDEN = {
+    "relcore": 270,
+    "app": 64,
+    "pages": 0,
+    "plugins": 14,
+    "tests": 102,
+    "benchmarks": 14,
+    "assets": 5,
+}
+# A longer choice is no argument, element or entry.
+LONGEST_ARGUMENT = 50
+# Where a choice may stand, and where only a short one.
+STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.Return, ast.Yield, ast.Lambda)
+PLACES = (
+    ast.Call,
+    ast.keyword,
+    ast.List,
+    ast.Tuple,
+    ast.Dict,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+    ast.FormattedValue,
+    ast.arguments,
+)
 # Files of relcore and app with more than 600 lines, and the median of relcore: more topics than one.
 LONG_FILE = 600
 MOST_LONG_FILES = 0
@@ -68,6 +100,78 @@ def is_product(node: ast.AST) -> bool:
     return False
 
 
+def is_condition(node: ast.AST) -> bool:
+    """Whether an expression is true or false by its form: a call of bool, a comparison, or a negation."""
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "id", "") == "bool"
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Not)
+    return isinstance(node, ast.Compare | ast.BoolOp)
+
+
+def is_literal(node: ast.AST) -> bool:
+    """Whether an expression spells out a text, a number or a collection."""
+    if isinstance(node, ast.Constant):
+        return not isinstance(node.value, bool)
+    return isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Set | ast.JoinedStr)
+
+
+def is_long(node: ast.AST) -> bool:
+    return len(ast.unparse(node)) > LONGEST_ARGUMENT
+
+
+def hides_choice(parent: ast.AST, node: ast.IfExp) -> bool:
+    """Whether a choice is a part of an expression that a reader takes for one value."""
+    if isinstance(parent, STATEMENTS):
+        return False
+    if isinstance(parent, ast.keyword) and parent.arg is None:  # f(**(a if c else b))
+        return True
+    if isinstance(parent, ast.Dict) and None in parent.keys:  # {**(a if c else b)}
+        return any(
+            key is None and value is node for key, value in zip(parent.keys, parent.values, strict=True)
+        )
+    if isinstance(parent, ast.Call) and parent.func is node:  # (a if c else b)(x)
+        return True
+    if isinstance(parent, PLACES):
+        return is_long(node)
+    return True
+
+
+def hides_product(parent: ast.AST, node: ast.BinOp) -> bool:
+    """Whether a list or a text is multiplied by a condition, or whatever is unpacked is."""
+    if not isinstance(node.op, ast.Mult):
+        return False
+    for condition, other in ((node.left, node.right), (node.right, node.left)):
+        if is_condition(condition) and (is_literal(other) or isinstance(parent, ast.Starred)):
+            return True
+    return False
+
+
+def hides_look_up(node: ast.Subscript) -> bool:
+    """Whether one of the values that a list or a dictionary spells out is taken by a condition."""
+    if isinstance(node.value, ast.List | ast.Tuple):
+        return not isinstance(node.slice, ast.Slice)
+    if not isinstance(node.value, ast.Dict):
+        return False
+    keys = [key.value for key in node.value.keys if isinstance(key, ast.Constant)]
+    return any(key is None or isinstance(key, bool) for key in keys)
+
+
+def is_hidden(parent: ast.AST, node: ast.AST) -> bool:
+    """Whether an expression is a choice that does not look like one."""
+    if isinstance(node, ast.IfExp):
+        return hides_choice(parent, node)
+    if isinstance(node, ast.BinOp):  # [x] * bool(c)
+        return hides_product(parent, node)
+    if isinstance(node, ast.BoolOp):  # c and {…}
+        return isinstance(node.op, ast.And) and is_literal(node.values[-1])
+    if isinstance(node, ast.Subscript):  # [b, a][c]
+        return hides_look_up(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # {k: a}.get(x, b)
+        return node.func.attr == "get" and isinstance(node.func.value, ast.Dict)
+    return False
+
+
 def folds(tree: ast.AST) -> Iterator[tuple[Rule, int]]:
     """Each fold of a file: the rule and the line."""
     for node in ast.walk(tree):
@@ -79,19 +183,26 @@ def folds(tree: ast.AST) -> Iterator[tuple[Rule, int]]:
             yield CHOICE, node.lineno
             if any(isinstance(part, ast.IfExp) for part in (node.body, node.orelse, node.test)):
                 yield NESTED, node.lineno
+        for part in ast.iter_child_nodes(node):
+            if is_hidden(node, part):
+                yield HIDDEN, part.lineno
 
 
 def broken(root: Path = ROOT) -> Iterator[str]:
     """A line for each rule that a folder breaks, with its places, and one for files that are too long."""
     sizes = {}
     for name, most in MOST.items():
-        found: dict[Rule, list[str]] = {rule: [] for rule in most}
+        found: dict[Rule, list[str]] = {rule: [] for rule in (*most, HIDDEN)}
         for path in sorted((root / name).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
             sizes[path] = text.count("\n")
             for rule, line in folds(ast.parse(text)):
                 found[rule].append(f"{path.relative_to(root)}:{line}")
         lines = sum(size for path, size in sizes.items() if path.is_relative_to(root / name))
+        hidden = found.pop(HIDDEN)
+        if len(hidden) > MOST_HIDDEN[name]:
+            shown = "\n  ".join(hidden)
+            yield f"{name}: {len(hidden)} of “{HIDDEN.name}”, at most {MOST_HIDDEN[name]}; {HIDDEN.remedy}\n  {shown}"
         for rule, places in found.items():
             if 1000 * len(places) > most[rule] * lines:
                 shown = "\n  ".join(places[-40:])

@@ -3,6 +3,7 @@ rows."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,14 +81,17 @@ def _downloads(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items
 def _uses(
     workspace: Workspace, pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None
 ) -> None:
-    too_many = None
-    if len(rows) > MOST_KEPT:
-        too_many = f"Takes at most {MOST_KEPT:,} rows"
+    """Offer buttons that keep, crop or encode the selected rows."""
+    help_keep = "All other rows turn grey"
+    help_crop = "Adds both spaces again, with the selected rows only"
+    too_many = len(rows) > MOST_KEPT
+    if too_many:
+        help_keep = help_crop = f"Takes at most {MOST_KEPT:,} rows"
     st.button(
         "Keep these",
         icon=":material/filter_alt:",
-        help=too_many or "All other rows turn grey",
-        disabled=bool(too_many),
+        help=help_keep,
+        disabled=too_many,
         on_click=session.edit_spec,
         args=(f"keep {counted(len(rows), 'row')}", "look"),
         kwargs={"filter": (*_others(workspace), Condition(SELECTED_ROWS, chosen))},
@@ -96,13 +100,15 @@ def _uses(
     st.button(
         "Make a space of these rows",
         icon=":material/crop:",
-        help=too_many or "Adds both spaces again, with the selected rows only",
-        disabled=bool(too_many) or len(rows) < 2,
+        help=help_crop,
+        disabled=too_many or len(rows) < 2,
         on_click=session.guarded,
         args=(_make_spaces, chosen),
         key="selection.space",
     )
-    if items and st.button(
+    if not items:
+        return
+    if st.button(
         "Embed these texts",
         icon=":material/text_fields:",
         help="Opens Data, to encode the selected texts with another model",
@@ -139,20 +145,31 @@ class _File:
         return self.content
 
 
+_MOST_CLASSES = 20
+
+
 def _classes(pair: Match, rows: np.ndarray) -> None:
     """For each class, draw its share of the selected rows beside its share of all rows."""
     labels = pair.source.labels
+    selected = labels[rows]
     lines = []
-    names, counts = np.unique(labels[rows], return_counts=True)
-    for name, n in sorted(zip(names.tolist(), counts.tolist(), strict=True), key=lambda one: -one[1])[:20]:
-        part = share(labels[rows] == name)
-        interval = f"{short(part.low, 2)} to {short(part.high, 2)}"
+    for name, n in Counter(sorted(selected.tolist())).most_common(_MOST_CLASSES):
+        part = share(selected == name)
         everywhere = float(np.mean(labels == name))
-        differs = not part.low <= everywhere <= part.high
-        cells = n, short(part.value, 2), interval, short(everywhere, 2), "●" if differs else ""
-        lines.append([name or "none", *cells])
-    columns = ["class", "rows", "share", "95 % interval", "share of all rows", "differs"]
-    st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, height="content")
+        mark = "●"
+        if part.low <= everywhere <= part.high:
+            mark = ""
+        lines.append(
+            {
+                "class": name or "none",
+                "rows": n,
+                "share": short(part.value, 2),
+                "95 % interval": f"{short(part.low, 2)} to {short(part.high, 2)}",
+                "share of all rows": short(everywhere, 2),
+                "differs": mark,
+            }
+        )
+    st.dataframe(pd.DataFrame(lines), hide_index=True, height="content")
     caption(
         "Shares of the classes in the selection, with Wilson's interval. ●: the class's share in all rows"
         " lies outside this interval."

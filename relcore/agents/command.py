@@ -18,7 +18,7 @@ from typing import Any
 from relcore.base import access
 from relcore.base.errors import SpaceError, did_you_mean, missing_library, quote
 from relcore.base.names import COMMANDS, TOOLS
-from relcore.base.settings import setting
+from relcore.base.settings import Setting, setting
 from relcore.base.text import visible
 from relcore.base.version import __version__
 from relcore.catalog.catalog import is_address
@@ -147,7 +147,11 @@ def need_open(options: argparse.Namespace) -> None:
     path again, but paths of judgements, pairs and thresholds are checked only here.
     """
     for value in vars(options).values():
-        for one in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(value, list | tuple):
+            values = value
+        else:
+            values = [value]
+        for one in values:
             if isinstance(one, Path):
                 access.readable_path(one)
             elif isinstance(one, str):
@@ -206,17 +210,20 @@ def schema_of(name: str) -> dict[str, Any]:
 
 
 def _type(action: argparse.Action) -> dict[str, Any]:
-    setting = getattr(action, "setting", None)
+    """The JSON Schema of one argument."""
+    setting = getattr(action, "setting", None) or Setting()
     if action.nargs == 0:
         return {"type": "boolean"}
-    if action.nargs in ("+", "*") or (setting and setting.is_tuple):
-        return {"type": "array", "items": {"type": "integer" if setting and setting.number else "string"}}
-    if setting and setting.number:
+    if action.nargs in ("+", "*") or setting.is_tuple:
+        return {"type": "array", "items": {"type": "integer" if setting.number else "string"}}
+    if setting.number:
         bounds = {"minimum": setting.low, "maximum": setting.high}
         known = {name: value for name, value in bounds.items() if value is not None}
         return {"type": "integer" if setting.number is int else "number", **known}
-    choices = action.choices or (setting and setting.choices)
-    return {"type": "string", **({"enum": list(choices)} if choices else {})}
+    text: dict[str, Any] = {"type": "string"}
+    if choices := action.choices or setting.choices:
+        text["enum"] = list(choices)
+    return text
 
 
 def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
@@ -243,7 +250,10 @@ def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
             value = given.get(action.dest)
         if value is None or (action.dest not in fixed and action is not known[action.dest]):
             continue
-        values = [_text(action, one) for one in (value if isinstance(value, list) else [value])]
+        if isinstance(value, list):
+            values = [_text(action, one) for one in value]
+        else:
+            values = [_text(action, value)]
         if action.nargs == 0:
             if not isinstance(value, bool):
                 raise SpaceError(f"{action.dest}: expected true or false, got {value!r:.80}")
@@ -280,4 +290,6 @@ def short_record(text: str) -> dict[str, Any]:
         if isinstance(value, list) and len(value) > most:
             left_out[name] = len(value) - most
             record[name] = record.pop(name)[:most]
-    return record | ({"left_out": left_out} if left_out else {})
+    if left_out:
+        record["left_out"] = left_out
+    return record

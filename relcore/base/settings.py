@@ -16,6 +16,7 @@ from relcore.base.errors import SpaceError, brief, did_you_mean, is_among
 UNSET: Any = ...
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # 18 digits fit into 64 bits
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_TRUTHS = {"true": True, "false": False}
 
 
 class Facts(Protocol):
@@ -191,16 +192,23 @@ class Setting:
             if all(map(_WHOLE.fullmatch, parts)):
                 return tuple(map(int, parts))
         elif self.kind is bool:
-            return {"true": True, "false": False}.get(text.lower(), text)
+            return _TRUTHS.get(text.lower(), text)
         elif not self.number:
             return typed if self.verbatim else text
-        elif (_WHOLE if self.number is int else _FLOAT).fullmatch(text) and math.isfinite(float(text)):
+        elif _is_number(text, self.number):
             return self.number(text)
         if self.is_tuple:
             wanted = "whole numbers such as 4, 8, 12"
         else:
             wanted = self.wanted
         raise SpaceError(f"{self.name}: expected {wanted}, got {text!r:.60}")
+
+
+def _is_number(text: str, kind: type) -> bool:
+    """Whether a text is a finite number of the type int or float."""
+    if kind is int:
+        return bool(_WHOLE.fullmatch(text)) and math.isfinite(float(text))
+    return bool(_FLOAT.fullmatch(text)) and math.isfinite(float(text))
 
 
 def _is_finite(value: Any) -> bool:
@@ -236,27 +244,35 @@ def check(settings: Any) -> None:
 
 def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
     """The setting `given`, with the name, type and default of its dataclass field filled in."""
-    is_tuple = get_origin(kind) is tuple
-    labels = {}
-    if is_tuple:
-        kinds = ()
-    else:
-        kinds = (kind, *get_args(kind))
-    choices = given.choices or (get_args(kind) if get_origin(kind) is Literal else ())
-    for attribute, values in (("choices", choices), ("suggestions", given.suggestions)):
-        named = isinstance(values, Mapping)
-        if named:
-            labels[attribute] = values
-        else:
-            labels[attribute] = dict(zip(values, map(str, values), strict=True))
+    choices = given.choices
+    if not choices and get_origin(kind) is Literal:
+        choices = get_args(kind)
     return replace(
         given,
         name=name,
         kind=kind,
         default=UNSET if default is MISSING else default,
         label=given.label or name.replace("_", " ").capitalize(),
-        **labels,
+        choices=_labelled(choices),
+        suggestions=_labelled(given.suggestions),
         option=given.option or name,
-        is_tuple=is_tuple,
-        number=next((number for number in (int, float) if number in kinds), None),
+        is_tuple=get_origin(kind) is tuple,
+        number=_number_type(kind),
     )
+
+
+def _labelled(values: Any) -> Mapping[Any, Any]:
+    """Values with their labels. Values without labels are their own."""
+    if isinstance(values, Mapping):
+        return values
+    return {value: str(value) for value in values}
+
+
+def _number_type(kind: Any) -> type | None:
+    """The type int or float of a setting that is one number, or one number or None."""
+    if get_origin(kind) is tuple:
+        return None
+    for number in (int, float):
+        if kind is number or number in get_args(kind):
+            return number
+    return None

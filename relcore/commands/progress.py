@@ -103,8 +103,9 @@ def follow(queue: JobQueue, jobs: Sequence[Job], options: argparse.Namespace, pa
                 bar.show(*_standing(jobs))
                 time.sleep(pause)
         except KeyboardInterrupt:
-            for job in jobs if queue.address else ():  # Dask processes of this machine end with the queue
-                job.cancel()
+            if queue.address:  # processes of this machine end with the queue
+                for job in jobs:
+                    job.cancel()
             raise
     for job in jobs:
         job.result()

@@ -31,6 +31,7 @@ from relcore.spaces.split import Split
 
 MOST_KEPT_BYTES = 512 * 2**20  # larger results of a space are computed again for each pair
 SETTINGS = ("anchors", "projection", "k", "n_queries")  # settings that some metrics do not need
+_PRODUCTS_PER_SECOND = 5e10
 Pair = tuple[int, int]
 
 
@@ -80,21 +81,25 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         return cls(**used_settings({"metric": metric, **given}))
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        sampled = min(max(map(len, spaces)), BEST_ROWS)
-        width = len(self.anchors) or sampled
-        by_chance = PAIR_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
+        """The expected time, from the number of products and their measured speed on two cores."""
+        metric = METRICS[self.metric]
+        m = len(spaces)
         n = max(map(len, spaces))
-        total = sum(space.dimension for space in spaces)
-        products = n * total**2
-        if "k" in METRICS[self.metric].needs:
-            products = min(self.n_queries or n, n) * n * (total + 20 * len(spaces))
+        dimensions = sum(space.dimension for space in spaces)
+        if "more" in metric.of:
+            # These metrics draw 50 permutations of each pair, on a sample of rows.
+            products = 50 * m**2 * min(n, FEATURE_ROWS) * (dimensions / m) ** 2
+            return products / _PRODUCTS_PER_SECOND
+        sampled = min(n, BEST_ROWS)
+        width = len(self.anchors) or sampled
+        if "k" in metric.needs:
+            products = min(self.n_queries or n, n) * n * (dimensions + 20 * m)
         elif self.anchors:
-            products = n * width * (total + len(spaces) ** 2 * width)
-        # These metrics draw 50 permutations of each pair, on a sample of rows.
-        if "more" in METRICS[self.metric].of:
-            products = 50 * len(spaces) ** 2 * min(n, FEATURE_ROWS) * (total / len(spaces)) ** 2
-            by_chance = 0.0
-        return float(products / 5e10 + by_chance)
+            products = n * width * (dimensions + m**2 * width)
+        else:
+            products = n * dimensions**2
+        chance_level = PAIR_PERMUTATIONS * sampled * width * m * (2e-9 + m * 2e-11)
+        return products / _PRODUCTS_PER_SECOND + chance_level
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
@@ -112,8 +117,9 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         for space in spaces[1:]:
             rows = space.index.get_indexer(spaces[0].index)
             same_ids = len(space) == len(spaces[0]) and (rows >= 0).all()
-            moved = same_ids and not np.array_equal(rows, np.arange(len(space)))
-            ordered.append(space.take(rows) if moved else space)
+            if same_ids and not np.array_equal(rows, np.arange(len(space))):
+                space = space.take(rows)
+            ordered.append(space)
         every = range(len(spaces))
         names = distinct_names(spaces)
         spaces = ordered
@@ -122,10 +128,15 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         scores: dict[Pair, Score | None] = {}
         reasons: dict[Pair, str] = {}
         for done, (i, j) in enumerate(pairs):
-            report(done, len(pairs), f"{names[i]} and {names[j]}" if i < j else names[i])
+            both: Sequence[LatentSpace] = (spaces[i], spaces[j])
+            message = names[i]
+            if i < j:
+                message = f"{names[i]} and {names[j]}"
+            report(done, len(pairs), message)
             try:
-                both = spaces[i], spaces[j]
-                pair = match(*(both if self.anchors else known_rows(both)))
+                if not self.anchors:
+                    both = known_rows(both)
+                pair = match(*both)
                 with named_in_errors(METRICS[self.metric].plugin):
                     scores[i, j] = self.measure.between(pair.source, pair.target, own, self)
                 reasons[i, j] = ""

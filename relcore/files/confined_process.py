@@ -54,7 +54,9 @@ _READ_FILE = 1 << 2
 _READ_FOLDER = 1 << 3
 _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 _TCP_FROM = 4
+_ALL_TCP = 0b11  # bind and connect
 _SCOPES_FROM = 6
+_ALL_SCOPES = 0b11  # abstract sockets and signals
 _NO_NEW_PRIVILEGES = 38
 _SECCOMP = 22
 _FILTER = 2
@@ -66,6 +68,16 @@ _REFUSED = {
     "x86_64": (0xC000003E, (41, 42, 49, 59, 322, 101, 310, 311, 62, 200, 234, 425, 434, 438, 57, 58)),
     "aarch64": (0xC00000B7, (198, 203, 200, 221, 281, 117, 270, 271, 129, 130, 131, 425, 434, 438)),
 }
+# The filter: its operations, the places of a call's data, and its answers.
+_LOAD = 0x20
+_IF_EQUAL = 0x15
+_IF_ABOVE = 0x35
+_ANSWER = 0x06
+_OFFSET_OF_CALL = 0
+_OFFSET_OF_MACHINE = 4
+_SECOND_NUMBERING = 0x40000000  # x86-64 has each call again from this number on
+_ALLOW = 0x7FFF0000
+_FAIL_WITH_EPERM = 0x00050001
 _is_confined = False
 _libc = None
 if os.name == "posix":
@@ -135,8 +147,11 @@ def _restrict_files(paths: list[Path]) -> None:
     if not version:
         return
     rights = _RIGHTS[max(known for known in _RIGHTS if known <= version)]
-    fields = [rights, 3 * (version >= _TCP_FROM), 3 * (version >= _SCOPES_FROM)]
-    fields = fields[: 1 + (version >= _TCP_FROM) + (version >= _SCOPES_FROM)]
+    fields = [rights]
+    if version >= _TCP_FROM:
+        fields.append(_ALL_TCP)
+    if version >= _SCOPES_FROM:
+        fields.append(_ALL_SCOPES)
     attributes = struct.pack(f"<{len(fields)}Q", *fields)
     rules = _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     own = str(Path(__file__).parents[1])
@@ -144,7 +159,9 @@ def _restrict_files(paths: list[Path]) -> None:
     for place in (*map(str, paths), *sorted(libraries)):
         with suppress(OSError):
             opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
-            right = _READ_FILE | (_READ_FOLDER if os.path.isdir(place) else 0)
+            right = _READ_FILE
+            if os.path.isdir(place):
+                right |= _READ_FOLDER
             rule = struct.pack("<Qi", right, opened)
             _libc.syscall(_ADD_RULE, rules, ctypes.c_int(1), rule, ctypes.c_uint32(0))
             os.close(opened)
@@ -153,17 +170,25 @@ def _restrict_files(paths: list[Path]) -> None:
 
 
 def _refuse_calls() -> None:
+    """Install a filter of seccomp, which refuses the system calls in `_REFUSED` with an error.
+
+    The filter is a program of the kernel's packet filter. Each step is (operation, steps to skip if true,
+    steps to skip if false, operand). The last step refuses; the step before it allows.
+    """
     if not refuses_calls():
         return
     machine, calls = _REFUSED[platform.machine()]
-    load = 0x20
-    equal = 0x15
-    above = 0x35
-    answer = 0x06
-    steps = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]
-    steps += [(above, len(calls) + 1, 0, 0x40000000)]  # refuse the second numbering of x86-64
-    steps += [(equal, len(calls) - place, 0, call) for place, call in enumerate(calls)]
-    steps += [(answer, 0, 0, 0x7FFF0000), (answer, 0, 0, 0x00050001)]  # the two last steps: allow; refuse
+    n = len(calls)
+    steps = [
+        (_LOAD, 0, 0, _OFFSET_OF_MACHINE),
+        (_IF_EQUAL, 0, n + 3, machine),  # another machine: refuse
+        (_LOAD, 0, 0, _OFFSET_OF_CALL),
+        (_IF_ABOVE, n + 1, 0, _SECOND_NUMBERING),  # refuse
+    ]
+    for place, call in enumerate(calls):
+        steps.append((_IF_EQUAL, n - place, 0, call))  # refuse
+    steps.append((_ANSWER, 0, 0, _ALLOW))
+    steps.append((_ANSWER, 0, 0, _FAIL_WITH_EPERM))
     program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))
     header = struct.pack("@HP", len(steps), ctypes.addressof(program))
     _libc.prctl(_SECCOMP, _FILTER, header, 0, 0)
@@ -245,7 +270,11 @@ def unreadable(path: Path, got: str) -> SpaceError:
 def name_of(function: Any) -> str:
     """The name by which `resolve` finds a function or a method."""
     owner = getattr(function, "__self__", None)
-    return f"{(function if owner is None else type(owner)).__module__}:{function.__qualname__}"
+    if owner is None:
+        module = function.__module__
+    else:
+        module = type(owner).__module__
+    return f"{module}:{function.__qualname__}"
 
 
 def resolve(name: str) -> Any:
@@ -278,9 +307,10 @@ def _answer(connection: socket.socket) -> None:
         try:
             if held:
                 function = getattr(held, name)
+                value = function(**_typed(function, arguments))
             else:
                 function = resolve(name)
-            value = function(*([] if held else [Path(path)]), **_typed(function, arguments))
+                value = function(Path(path), **_typed(function, arguments))
             if inspect.isgenerator(value):
                 value = _stream(connection, value)
             # An open table stays here, and the parent calls its methods later.

@@ -175,7 +175,8 @@ class _Bootstrap:
         self.settings = {"k": k, "random_state": random_state}
         self.linked: ClusterFit | None = None
         self.refused: tuple[str, str, HeldOut] | None = None
-        self.X, self.Y = (unit_rows(space.vectors, mean_row(space.vectors)) for space in (source, target))
+        self.X = unit_rows(source.vectors, mean_row(source.vectors))
+        self.Y = unit_rows(target.vectors, mean_row(target.vectors))
         self.truth = None
         if truth:
             self.truth = target.index.get_indexer([truth.get(identifier) for identifier in source.ids])

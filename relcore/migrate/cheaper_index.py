@@ -16,7 +16,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
-from relcore.migrate.cross_fitting import MOST_CURVE_ROWS, NO_WIDTH, Bootstrap, QueryScores
+from relcore.migrate.cross_fitting import MOST_CURVE_ROWS, NO_WIDTH, QueryScores, Resampling
 from relcore.migrate.migration import Migration
 from relcore.migrate.relevance import K, search
 from relcore.migrate.result import TITLES
@@ -229,12 +229,12 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=2, title=
                 scores[option, form] = trial.score(lists[option], k)
                 sizes[option, form] = n_bytes[option]
         found = []
-        bootstrap = Bootstrap(len(trial.old_queries))
+        resampling = Resampling(len(trial.old_queries))
         for option, before in full.items():
             usual = usual_change([scores[option, form] - before for form in FORMS])
             for form in FORMS:
                 now = scores[option, form]
-                change = bootstrap.difference(QueryScores(now), QueryScores(before), usual)
+                change = resampling.difference(QueryScores(now), QueryScores(before), usual)
                 found.append(Compressed(option, form, float(now.mean()), change, sizes[option, form]))
         if trial.is_judged:
             metric = f"nDCG@{k}"

@@ -29,7 +29,7 @@ class QueryScores(NamedTuple):
     moved: np.ndarray | float = 0.0
 
 
-class Bootstrap:
+class Resampling:
     """Computes means over queries and differences of such means, with 95 % intervals for the choice of the
     queries. The intervals are for the fitted adapter, which is the one that is exported.
 
@@ -212,8 +212,8 @@ def cross_fitted(
             part = trial.take(queries).search(fits[name], weights[weight_of[queries]], k, ADAPTED)
             for option, rows in part.items():
                 found[option][queries] = rows
-    bootstrap = Bootstrap(q)
-    means = [bootstrap.mean(QueryScores(scores)) for scores in bridges]
+    resampling = Resampling(q)
+    means = [resampling.mean(QueryScores(scores)) for scores in bridges]
     order = np.argsort([-mean.value for mean in means], kind="stable")
     candidates = [
         Candidate(names[one], means[one].value, means[one].low, means[one].high, bool(rewritten[one]))
@@ -323,7 +323,7 @@ def curve_of(
         report(number, len(sizes), f"curve: {size:,} pairs")
         drawn = [pairs.take(np.sort(order[:size])) for order in (orders[:1] if size == m else orders)]
         spread = np.sqrt(len(drawn) / max(len(drawn) - 1, 1))
-        bootstrap = Bootstrap(len(trial.old_queries), len(drawn))
+        resampling = Resampling(len(trial.old_queries), len(drawn))
         for adapter in list(dict.fromkeys(adapters))[size == m :]:
             if adapter == adapters[0]:
                 options = ADAPTED
@@ -333,6 +333,6 @@ def curve_of(
             for option in found[0]:
                 values = np.stack([trial.score(lists[option], k) for lists in found])
                 moved = (values.mean(axis=1) - values.mean()) * spread
-                mean = bootstrap.mean(QueryScores(values.mean(axis=0), moved))
+                mean = resampling.mean(QueryScores(values.mean(axis=0), moved))
                 points.append(CurvePoint(size, adapter, option, mean.value, mean.low, mean.high, len(drawn)))
     return tuple(points)

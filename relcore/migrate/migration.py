@@ -4,7 +4,7 @@ and recommend one."""
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,10 +28,10 @@ from relcore.migrate.cross_fitting import (
     MOST_CURVE_ROWS,
     PARTS,
     SIZES,
-    Bootstrap,
     CurvePoint,
     Pairs,
     QueryScores,
+    Resampling,
     cross_fitted,
     curve_of,
     jackknife_deviations,
@@ -60,7 +60,7 @@ from relcore.migrate.verdict import NEIGHBOURS, OptionScore
 from relcore.runs.entries import BundledResults
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
-from relcore.scores.score import lowest_groups
+from relcore.scores.score import Interval, lowest_groups
 from relcore.spaces.matching import as_spaces, match
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import TEST_FRACTION, row_keys
@@ -204,15 +204,22 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
     random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """The expected time: for the fits of the adapters, and for the searches."""
         widths = [space.dimension for space in spaces[:2]]
-        n = len(spaces[1])
-        judged = bool(self.judgements)
-        m = min(self.n_pairs or (n if judged else round(n * (1 - TEST_FRACTION))), MOST_FITTED)
-        curve = 1 + len(set(self.compared)), [size for size in self.sizes if size < m]
-        fitted = m * (len(ADAPTERS) + PARTS + curve[0]) + self.draws * curve[0] * sum(curve[1])
-        rows = len(spaces[0]) if judged else n - m
-        searched = min(len(spaces[-1]) if judged else rows, MOST_QUERIES) * min(rows, MOST_CURVE_ROWS)
-        searches = 60 + (curve[0] + 1) * self.draws * len(curve[1])
+        n_shared = len(spaces[1])
+        if self.judgements:
+            n_pairs = min(self.n_pairs or n_shared, MOST_FITTED)
+            n_rows = len(spaces[0])
+            n_queries = min(len(spaces[-1]), MOST_QUERIES)
+        else:
+            n_pairs = min(self.n_pairs or round(n_shared * (1 - TEST_FRACTION)), MOST_FITTED)
+            n_rows = n_shared - n_pairs
+            n_queries = min(n_rows, MOST_QUERIES)
+        sizes = [size for size in self.sizes if size < n_pairs]
+        n_curves = 1 + len(set(self.compared))
+        fitted = n_pairs * (len(ADAPTERS) + PARTS + n_curves) + self.draws * n_curves * sum(sizes)
+        searched = n_queries * min(n_rows, MOST_CURVE_ROWS)
+        searches = 60 + (n_curves + 1) * self.draws * len(sizes)
         return 1.0 + 4e-10 * fitted * sum(d**2 for d in widths) + 1e-10 * searches * searched * max(widths)
 
     def run(
@@ -229,7 +236,10 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
         trial = ground.trial
         state = self.random_state
         report(1, 10, "choosing an adapter and a weight")
-        fits = {name: pairs.fit(name) for name in (ADAPTERS if self.adapter == AUTO else (self.adapter,))}
+        adapters: Iterable[str] = (self.adapter,)
+        if self.adapter == AUTO:
+            adapters = ADAPTERS
+        fits = {name: pairs.fit(name) for name in adapters}
         choice = cross_fitted(trial, fits, self.k, state)
         name = choice.adapter
         weight = choice.weight
@@ -238,20 +248,24 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
         by_pairs = jackknife_deviations(trial, pairs, name, weight, self.k, state)
         # Without judgements, what re-embedding finds is relevant by definition, so its score tells nothing. A
         # cascade over all rows finds the same rows.
-        own = {"re-embed", *["cascade"] * (self.n_candidates >= len(trial.rows))}
+        own = {"re-embed"}
+        if self.n_candidates >= len(trial.rows):
+            own.add("cascade")
         samples = {
             option: QueryScores(trial.score(lists, self.k), choice.moved.get(option, 0.0))
             for option, lists in found.items()
             if trial.is_judged or option not in own
         }
-        bootstrap = Bootstrap(len(ground.queries), FOLDS)
+        resampling = Resampling(len(ground.queries), FOLDS)
         options = []
         for option, sample in samples.items():
-            gains = [
-                bootstrap.difference(sample, samples[other]) if other in samples and other != option else None
-                for other in ("keep", "re-embed")
-            ]
-            mean = bootstrap.mean(sample)
+            gains: list[Interval | None] = []
+            for other in ("keep", "re-embed"):
+                if other in samples and other != option:
+                    gains.append(resampling.difference(sample, samples[other]))
+                else:
+                    gains.append(None)
+            mean = resampling.mean(sample)
             chance = trial.chance(found[option], self.k, state)
             half = 1.96 * float(np.sqrt(np.mean(np.square(by_pairs.get(option, 0.0)))))
             options.append(OptionScore(option, mean.value, mean.low, mean.high, chance, *gains, half))

@@ -23,10 +23,10 @@ from relcore.migrate.adapters import Adapter
 from relcore.migrate.cross_fitting import (
     FOLDS,
     MOST_CHOICE_ROWS,
-    Bootstrap,
     Candidate,
     CurvePoint,
     QueryScores,
+    Resampling,
 )
 from relcore.migrate.price import UNKNOWN, Cost, Price, Rate, in_order_of_cost
 from relcore.migrate.trial import N_CANDIDATES, OPTIONS
@@ -230,7 +230,7 @@ class MigrationResult(Reported):
             )
         verdict = verdict_of(
             samples,
-            Bootstrap(len(self.queries), FOLDS),
+            Resampling(len(self.queries), FOLDS),
             k=self.k,
             on=(
                 f"{counted(len(self.queries), 'query', 'queries')}, {self.n_rows:,} rows,"

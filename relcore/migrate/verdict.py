@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.base.numbers import and_list, counted, percent, short, signed
-from relcore.migrate.cross_fitting import Bootstrap, QueryScores
+from relcore.migrate.cross_fitting import QueryScores, Resampling
 from relcore.migrate.price import Price
 from relcore.migrate.trial import N_CANDIDATES, OPTIONS
 from relcore.scores.score import Interval
@@ -33,7 +33,7 @@ WORTH_A_CHANGE = 0.01  # minimum gain of nDCG that is worth a more expensive opt
 
 
 def decide(
-    scores: Mapping[str, QueryScores], bootstrap: Bootstrap, order: Sequence[str] = OPTIONS
+    scores: Mapping[str, QueryScores], resampling: Resampling, order: Sequence[str] = OPTIONS
 ) -> tuple[str, tuple[str, ...]]:
     """Choose an option, and name the options that are too close to call. A more expensive option is chosen
     only if it is clearly better, and a cheaper change of the index replaces it if that loses less than
@@ -45,11 +45,11 @@ def decide(
     """
     chosen = order[0]
     for dearer in order[1:]:
-        if dearer in scores and bootstrap.difference(scores[dearer], scores[chosen]).low > 0:
+        if dearer in scores and resampling.difference(scores[dearer], scores[chosen]).low > 0:
             chosen = dearer
     for cheaper in order[1 : order.index(chosen)]:
         if cheaper in scores:
-            gain = bootstrap.difference(scores[cheaper], scores[chosen])
+            gain = resampling.difference(scores[cheaper], scores[chosen])
             if gain.value > -WORTH_A_CHANGE and gain.high >= 0:
                 chosen = cheaper
                 break
@@ -57,7 +57,7 @@ def decide(
     close = []
     for name, one in scores.items():
         if not np.array_equal(one.queries, found):
-            gain = bootstrap.difference(one, scores[chosen])
+            gain = resampling.difference(one, scores[chosen])
             is_dearer = order.index(name) > order.index(chosen)
             if not gain.is_clear and not (is_dearer and gain.high < WORTH_A_CHANGE):
                 close.append(name)
@@ -66,7 +66,7 @@ def decide(
 
 def verdict_of(
     scores: Mapping[str, QueryScores],
-    bootstrap: Bootstrap,
+    resampling: Resampling,
     *,
     k: int,
     on: str,
@@ -93,10 +93,10 @@ def verdict_of(
             why = FINDS_THE_SAME
         head, _, rest = why.partition(": ")
         return Verdict("", False, f"{why} {told}", f"{head}. {rest[:1].upper()}{rest[1:]}")
-    option, close = decide(scores, bootstrap, order)
+    option, close = decide(scores, resampling, order)
     keep = scores["keep"]
     n_queries = counted(len(scores["keep"].queries), "query", "queries")
-    gains = {name: bootstrap.difference(one, keep) for name, one in scores.items() if name != "keep"}
+    gains = {name: resampling.difference(one, keep) for name, one in scores.items() if name != "keep"}
     changes = {name: f"{signed(gain.value)}, 95 %: {gain.band}" for name, gain in gains.items()}
     harms = "re-embed" in gains and gains["re-embed"].high < 0
     quality = f"Search quality (nDCG@{k}, at most 1)"

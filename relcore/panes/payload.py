@@ -37,15 +37,22 @@ def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any
     """What the browser needs to know about a colouring: its classes with their colours. For a colour scale,
     the parts of the bar are the classes."""
     scale = coloring.scale
+    labels = [str(name) for name in coloring.names]
+    steps_of_class = 1
+    ticks = None
+    if scale:
+        labels = scale.parts()
+        steps_of_class = STEPS // PARTS
+        ticks = scale.ticks()
     n = len(coloring.categories)
     n_named = int(np.count_nonzero(np.asarray(coloring.categories) >= 0))
     return {
         "title": coloring.title,
         "side": side,
         "tokens": coloring.tokens(),
-        "labels": [*(scale.parts() if scale else map(str, coloring.names)), OTHER],
-        "stepsAClass": STEPS // PARTS if scale else 1,
-        "ticks": scale.ticks() if scale else None,
+        "labels": [*labels, OTHER],
+        "stepsAClass": steps_of_class,
+        "ticks": ticks,
         # Class names are not written on the map if they are steps of a scale ("ramp") or single ids ("mute").
         "ramp": bool(coloring.colors),
         "mute": mute,
@@ -144,12 +151,14 @@ class Payload:
     def leaving(self, elsewhere: Mapping[str, str], carried: Sequence[str] = ()) -> Payload:
         """The payload without the arrays in `elsewhere`, except those in `carried`. The browser loads them
         from the given addresses."""
-        kept = {n: a for n, a in self.arrays.items() if n not in elsewhere or n in carried}
+        kept = {}
         layout = {}
         start = 0
         for name, (_, size, digest) in self.header["arrays"].items():
             layout[name] = [start, size, digest]
-            start += _padded_size(kept.get(name, b""))
+            if name not in elsewhere or name in carried:
+                kept[name] = self.arrays[name]
+                start += _padded_size(kept[name])
         header = {"arrays": layout, "elsewhere": dict(elsewhere), "carried": list(carried)}
         return Payload({**self.header, **header}, kept)
 
@@ -195,23 +204,13 @@ def payload_of(
         beside its number.
     """
     arrays, digests = _arrays_of(scene, version, selected, sheet)
-    pairs = zip(scene.panes, old or [""] * len(scene.panes), strict=True)
+    notices = old or [""] * len(scene.panes)
     header = {
         "version": version,
         "answered": answered,
         "n": len(scene),
         "columns": scene.columns,
-        "panes": [
-            {
-                "title": pane.title,
-                "note": pane.note,
-                "dimensions": pane.coordinates.shape[1],
-                "quantised": is_quantised(pane.coordinates),
-                "old": notice,
-                "coloring": int(scene.second is not None and i in scene.second_panes),
-            }
-            for i, (pane, notice) in enumerate(pairs)
-        ],
+        "panes": [_pane_header(scene, i, notice) for i, notice in enumerate(notices)],
         "colorings": [
             _coloring_header(coloring, side, scene.mute and set(coloring.names) <= set(scene.ids))
             for coloring, side in zip(scene.colorings(), scene.sides, strict=True)
@@ -232,13 +231,33 @@ def payload_of(
         "files": files or {},
         "elsewhere": {},
         "carried": [],
-        "sheet": sheet
-        and {name: getattr(sheet, name) for name in ("side", "columns", "lines")}
-        | {"crisp": sheet.side <= CRISP},
+        "sheet": sheet and _sheet_header(sheet),
         "themes": [asdict(theme) for theme in (LIGHT, DARK)],
         **(settings or {}),
     }
     return Payload(header, {}).having(arrays, digests)
+
+
+def _pane_header(scene: Scene, i: int, notice: str) -> dict[str, Any]:
+    """What the browser needs to know about pane i; `notice` is the note of an outdated map."""
+    pane = scene.panes[i]
+    return {
+        "title": pane.title,
+        "note": pane.note,
+        "dimensions": pane.coordinates.shape[1],
+        "quantised": is_quantised(pane.coordinates),
+        "old": notice,
+        "coloring": int(scene.second is not None and i in scene.second_panes),
+    }
+
+
+def _sheet_header(sheet: Sheet) -> dict[str, Any]:
+    return {
+        "side": sheet.side,
+        "columns": sheet.columns,
+        "lines": sheet.lines,
+        "crisp": sheet.side <= CRISP,
+    }
 
 
 def _arrays_of(

@@ -81,8 +81,12 @@ class Job:
     here: bool = False
 
     def __post_init__(self) -> None:
-        self._lock, self._ended = threading.Lock(), threading.Event()
-        self._status = JobStatus(self.state, message=WAITS * (self.state == "queued"))
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        message = ""
+        if self.state == "queued":
+            message = WAITS
+        self._status = JobStatus(self.state, message=message)
         self._pins = Pins()  # protects the job's inputs and result until it has ended
         self._tries = self._losses = 0
         self._sent = self._started = self._stopped = 0.0
@@ -95,11 +99,13 @@ class Job:
     def status(self) -> JobStatus:
         with self._lock:
             now = self._stopped or time.monotonic()
-            return replace(
-                self._status,
-                seconds=now - self._started if self._started else 0.0,
-                seconds_left=self._left.left(now) if self._status.state == "running" else None,
-            )
+            seconds = 0.0
+            if self._started:
+                seconds = now - self._started
+            seconds_left = None
+            if self._status.state == "running":
+                seconds_left = self._left.left(now)
+            return replace(self._status, seconds=seconds, seconds_left=seconds_left)
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job has ended, at most `timeout` seconds, and return its status."""
@@ -225,15 +231,16 @@ class JobQueue:
             if job and not job._ended.is_set():
                 return job
             if self.store.has(key, own=here):
-                done = job is not None and job._status.state == "done"
-                return self._remember(job if done else Job(self, key, title, "done", function, kwargs))
-            starts = self._client is None and not self.address
-            if not starts:
+                if job is None or job._status.state != "done":
+                    job = Job(self, key, title, "done", function, kwargs)
+                return self._remember(job)
+            must_start = self._client is None and not self.address
+            if not must_start:
                 self.start()
             job = self._remember(Job(self, key, title, "queued", function, kwargs, priority, expected, here))
             inputs = [name for name in kwargs.get("inputs", ()) if isinstance(name, str)]
             job._pins.add(self.store.root, [key, *inputs])
-            if starts:  # processes take seconds to start, and no page should wait for that
+            if must_start:  # processes take seconds to start, and no page should wait for that
                 threading.Thread(target=self._send, args=(job, 1, 10), daemon=True).start()
             else:
                 self._dispatch(job)

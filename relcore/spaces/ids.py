@@ -138,7 +138,10 @@ def scored_rows(ids: Texts) -> np.ndarray:
     audited pairs, the rows that were not removed."""
     if not isinstance(ids, MarkedIds):
         return np.ones(len(ids), dtype=bool)
-    return pd.Index(ids).isin(ids.marks) == isinstance(ids, GuessedIds)
+    is_marked = pd.Index(ids).isin(ids.marks)
+    if isinstance(ids, GuessedIds):
+        return is_marked
+    return ~is_marked
 
 
 def need_distinct_ids(index: pd.Index, name: str) -> None:
@@ -215,14 +218,20 @@ _BLOCK = 1 << 16
 def as_json(*columns: Sequence[str] | Sequence[int] | np.ndarray | None) -> Iterator[bytes]:
     """Yield the pieces of the text that `json.dumps` returns for the list of these columns. A missing column
     is null."""
-    for place, column in enumerate(columns):
-        yield b", " if place else b"["
+    before_column = b"["
+    for column in columns:
+        yield before_column
+        before_column = b", "
         if column is None:
             yield b"null"
             continue
+        before_part = "["
         for start in range(0, len(column), _BLOCK):
             part = column[start : start + _BLOCK]
-            text = json.dumps(part.tolist() if isinstance(part, np.ndarray) else part)
-            yield ((", " if start else "[") + text[1:-1]).encode()
+            if isinstance(part, np.ndarray):
+                part = part.tolist()
+            text = json.dumps(part)
+            yield f"{before_part}{text[1:-1]}".encode()
+            before_part = ", "
         yield b"]"
     yield b"]"

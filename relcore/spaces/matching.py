@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -285,7 +283,12 @@ def _take_rows(space: LatentSpace, rows: np.ndarray) -> LatentSpace:
 def _match_pair(source: MatrixLike, target: MatrixLike) -> Match:
     source, target = as_pair(source, target)
     numbers = source._row_numbers, target._row_numbers
-    if numbers[0] == numbers[1] if None not in numbers else np.array_equal(source.ids, target.ids):
+    are_numbered = None not in numbers
+    if are_numbered:
+        same_ids = numbers[0] == numbers[1]
+    else:
+        same_ids = np.array_equal(source.ids, target.ids)
+    if same_ids:
         in_source = in_target = np.arange(len(source))
     else:
         rows = target.index.get_indexer(source.index)
@@ -306,13 +309,17 @@ def _match_pair(source: MatrixLike, target: MatrixLike) -> Match:
     taken = [_take_rows(source, in_source[alive]), _take_rows(target, in_target[alive])]
     n_zero = int(np.count_nonzero(~alive))
     # Pairs that are given as row numbers do not count as guessed.
-    if None in numbers:
+    if not are_numbered:
         taken = with_common_marks(taken)
-    alone = [
-        len(space) - len(in_source) + (0 if of is not None else getattr(space.ids, "unlinked", 0))
-        for space, of in zip((source, target), numbers, strict=True)
-    ]
+    alone = [len(space) - len(in_source) + _n_unlinked(space) for space in (source, target)]
     return Match(taken[0], taken[1], alone[0], alone[1], n_zero)
+
+
+def _n_unlinked(space: LatentSpace) -> int:
+    """The number of rows that were left out of a space because no link names them."""
+    if space._row_numbers is not None:
+        return 0
+    return getattr(space.ids, "unlinked", 0)
 
 
 def with_common_marks(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
@@ -332,14 +339,16 @@ def with_common_marks(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
 
 def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
     """A distinct name for each space. Equal names are numbered: ``"words (1)"``, ``"words (2)"``."""
-    names = list(map(attrgetter("name"), spaces))
+    names = [space.name for space in spaces]
     distinct: list[str] = []
     for name in names:
-        if names.count(name) > 1:
-            name = next(
-                free for number in count(1) if (free := f"{name} ({number})") not in {*names, *distinct}
-            )
-        distinct.append(name)
+        if names.count(name) == 1:
+            distinct.append(name)
+            continue
+        number = 1
+        while f"{name} ({number})" in (*names, *distinct):
+            number += 1
+        distinct.append(f"{name} ({number})")
     return distinct
 
 

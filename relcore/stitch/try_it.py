@@ -521,17 +521,22 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
 def _comparable(
     method: str, sides: list[FittedSpace], rest: np.ndarray, spec: RetrievalSpec
 ) -> list[np.ndarray] | None:
-    rows = [side.train[rest] for side in sides]
+    """The rows `rest` of both spaces in a form in which they can be compared; None if the method has none for
+    these spaces."""
+    source, target = sides
+    source_rows = source.train[rest]
+    target_rows = target.train[rest]
     representation = METHODS[method].representation
     if representation != "absolute":
-        maps = [fit_representation(representation, side, spec.settings) for side in sides]
-        return [represent(X) for represent, X in zip(maps, rows, strict=True)]
-    carry = fit_translation(method, sides[0], sides[1], spec.settings, spec.random_state)
-    if carry is None:
+        represent_source = fit_representation(representation, source, spec.settings)
+        represent_target = fit_representation(representation, target, spec.settings)
+        return [represent_source(source_rows), represent_target(target_rows)]
+    translate = fit_translation(method, source, target, spec.settings, spec.random_state)
+    if translate is None:
         return None
     if method == "absolute":
-        return rows
-    return [unit_rows(carry(rows[0]), sides[1].mean), unit_rows(rows[1], sides[1].mean)]
+        return [source_rows, target_rows]
+    return [unit_rows(translate(source_rows), target.mean), unit_rows(target_rows, target.mean)]
 
 
 Pairs = tuple[tuple[str, str], ...]

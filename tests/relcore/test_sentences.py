@@ -15,7 +15,7 @@ from relcore.linking.bootstrap import _Bootstrap
 from relcore.linking.clusters import ClusterFit
 from relcore.linking.held_out import HeldOut
 from relcore.linking.link import BootstrapSpec
-from relcore.migrate.cross_fitting import Bootstrap, QueryScores
+from relcore.migrate.cross_fitting import QueryScores, Resampling
 from relcore.migrate.verdict import MOVES, verdict_of
 from relcore.passport.change import ROUNDED
 from relcore.passport.passport import Passport
@@ -333,7 +333,7 @@ def test_a_migration_moves_only_where_its_printed_gain_is_clear(draw):
         gain = rng.normal() * 10 ** rng.uniform(-4, -1)
         scores[name] = QueryScores(base + gain + rng.normal(0, 10 ** rng.uniform(-4, -1), n))
     found = verdict_of(
-        scores, Bootstrap(n, draws=500), k=10, on="made up", weight=0.5, relevance="judgements"
+        scores, Resampling(n, draws=500), k=10, on="made up", weight=0.5, relevance="judgements"
     )
     text = found.sentence
     told = {

@@ -28,7 +28,7 @@ from relcore.linking.bootstrap import bootstrap_anchors
 from relcore.linking.link import BootstrapSpec, most_frequent
 from relcore.linking.links_found import BootstrapResult
 from relcore.linking.optimisation import optimise_anchors
-from relcore.migrate.cross_fitting import Bootstrap, QueryScores
+from relcore.migrate.cross_fitting import QueryScores, Resampling
 from relcore.migrate.migration import DATASET, NEW, OLD, Migration, MigrationData
 from relcore.migrate.pairing import check_pairs
 from relcore.migrate.relevance import JudgedQuery, ndcg, read_qrels
@@ -664,9 +664,9 @@ def contradicted(task: Migration, ground: MigrationData) -> bool:
         halves.append(task.answer(replace(ground, trial=trial, queries=ground.queries[side::2])))
     verdict = halves[0].verdict
     scores = {name: QueryScores(one) for name, one in halves[1].scores.items()}
-    bootstrap = Bootstrap(len(halves[1].queries))
+    resampling = Resampling(len(halves[1].queries))
     told = scores[verdict.option]
-    return verdict.is_clear and any(bootstrap.difference(one, told).low > 0 for one in scores.values())
+    return verdict.is_clear and any(resampling.difference(one, told).low > 0 for one in scores.values())
 
 
 def refusals(material: Material, result: MigrationResult, state: int) -> dict[str, bool]:
