@@ -117,17 +117,23 @@ class AuditOutcome(Reported):
             notes = [f"{more:,} more pairs are suspect; --csv lists all."]
         tables = [Table("rows", every, shown if len(suspects) else ())]
         if self.scores:
-            before, *after = self.scores.values()
-            rows = [["metric", "all anchors", *(["without suspects", "change, 95 %"] if after else [])]]
-            for metric, score in before.items():
-                cells = [METRICS[metric].title, short(score)]
-                if after:
-                    change = self.differences.get(metric)
-                    cells += [short(after[0][metric]), change.describe() if change else "–"]
-                rows.append(cells)
-            n = counted(next(iter(before.values())).n, "held-out row")
-            tables.append(Table(shown=rows, caption=f"Relative scores on {n}, no anchor among them."))
+            n = counted(next(iter(next(iter(self.scores.values())).values())).n, "held-out row")
+            caption = f"Relative scores on {n}, no anchor among them."
+            tables.append(Table(shown=self._rows_of_scores(), caption=caption))
         return Report(self.headline, tables, facts, notes, figures)
+
+    def _rows_of_scores(self) -> list[list[str]]:
+        """The scores with all anchors, and if there are suspects, without them."""
+        before, *after = self.scores.values()
+        if not after:
+            rows = [["metric", "all anchors"]]
+            return rows + [[METRICS[metric].title, short(score)] for metric, score in before.items()]
+        rows = [["metric", "all anchors", "without suspects", "change, 95 %"]]
+        for metric, score in before.items():
+            change = self.differences.get(metric)
+            described = change.describe() if change else "–"
+            rows.append([METRICS[metric].title, short(score), short(after[0][metric]), described])
+        return rows
 
     def doubtful(self) -> pd.DataFrame:
         """The rows of `table` for the suspects. If there are none, the pairs with the least agreement, as
@@ -274,8 +280,8 @@ def audit_chart(outcome: AuditOutcome) -> Lines:
     rank = np.arange(1, len(table) + 1)
     agreement = table.agreement.to_numpy()
     lines = []
-    pairs = zip(table.anchor, table.partner, strict=True)
-    names = np.array([anchor if anchor == other else f"{anchor} = {other}" for anchor, other in pairs])
+    same_id = table.anchor == table.partner
+    names = np.where(same_id, table.anchor, table.anchor + " = " + table.partner)
     for name, is_suspect in (("suspects", True), ("other pairs", False)):
         rows = np.flatnonzero(table.suspect == is_suspect)
         if len(rows):

@@ -75,7 +75,9 @@ def row_numbers(name: str, rows: Any, n: int, remedy: str = "") -> np.ndarray:
         raise SpaceError(f"{name}: expected row numbers 0 … {n - 1}, got masked cells; leave these out")
     if not given.size and given.ndim == 1:
         return np.empty(0, dtype=np.int64)
-    more = remedy and f"; {remedy}"
+    more = ""
+    if remedy:
+        more = f"; {remedy}"
     if given.ndim != 1 or given.dtype.kind not in "iu":
         got = f"{brief(rows, 60)}"
         if given.dtype.kind == "b":
@@ -110,7 +112,9 @@ def numbers(name: str, values: Any) -> np.ndarray:
     """Values (m,) as float64; masked values become NaN. Raises a SpaceError for texts, dates, and what is no
     list."""
     given = np.ma.asarray(values)
-    need_sequence(name, given.data if isinstance(values, np.ma.MaskedArray) else values, "numbers")
+    if isinstance(values, np.ma.MaskedArray):
+        values = given.data
+    need_sequence(name, values, "numbers")
     try:
         if given.dtype.kind in "mMc" or given.ndim != 1:
             raise TypeError(f"{given.dtype} of shape {given.shape}")

@@ -167,8 +167,11 @@ def device_in_words() -> str:
 def has_gpu() -> bool:
     # Importing torch takes seconds, so torch is imported only if the driver's library exists. Containers and
     # WSL have that library, but no /proc/driver/nvidia. The answer does not depend on earlier imports.
+    driver = "libcuda.so.1"
+    if sys.platform == "win32":
+        driver = "nvcuda.dll"
     try:
-        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        ctypes.CDLL(driver)
     except OSError:
         return False
     if not find_spec("torch"):

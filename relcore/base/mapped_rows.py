@@ -186,8 +186,12 @@ class MappedRows(NDArrayOperatorsMixin):
         return whole.astype(dtype, copy=False)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
-        whole = (np.asarray(part) if isinstance(part, MappedRows) else part for part in inputs)
-        return getattr(ufunc, method)(*whole, **settings)
+        arrays = []
+        for part in inputs:
+            if isinstance(part, MappedRows):
+                part = np.asarray(part)
+            arrays.append(part)
+        return getattr(ufunc, method)(*arrays, **settings)
 
     @property
     def T(self) -> np.ndarray:

@@ -20,7 +20,14 @@ def short(value: float, places: int = 3) -> str:
     sign = ""
     if value < 0 and text.strip("0,."):
         sign = MINUS
-    return sign + (text[1:] if text.startswith("0.") else text)
+    return sign + _without_zero(text)
+
+
+def _without_zero(text: str) -> str:
+    """The digits of a number without a zero before the point: ``.5`` for ``0.5``."""
+    if text.startswith("0."):
+        return text[1:]
+    return text
 
 
 def short_chance(value: float) -> str:
@@ -118,4 +125,7 @@ def general(value: float, digits: int = 3) -> str:
             .replace(f"e{MINUS}0", f"e{MINUS}")
         )
     text = f"{float(f'{abs(value):.{digits}g}'):,.10f}".rstrip("0").rstrip(".")
-    return (MINUS if value < 0 else "") + (text[1:] if text.startswith("0.") else text)
+    sign = ""
+    if value < 0:
+        sign = MINUS
+    return sign + _without_zero(text)

@@ -75,12 +75,13 @@ def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:
         if not levels:
             expected = f"at most {_MOST_LEVELS} levels of lists and objects"
             raise SpaceError(f"{what}: expected {expected}, got more; write it again")
-        for name, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
-            place = what
-            if isinstance(value, Mapping):
+        if isinstance(value, Mapping):
+            for name, inner in value.items():
                 need_plain(str(name), what)
-                place = f"{what:.200}: {visible(name, 40)}"
-            need_plain(inner, place, levels - 1)
+                need_plain(inner, f"{what:.200}: {visible(name, 40)}", levels - 1)
+        else:
+            for inner in value:
+                need_plain(inner, what, levels - 1)
     elif isinstance(value, str) and not value.isascii():
         try:
             value.encode()
@@ -161,7 +162,9 @@ def from_json(
         if issubclass(inner, np.ndarray):
             if isinstance(value, Mapping):
                 return arrays[value["array"]]
-            return np.array(value, dtype=object if value and isinstance(value[0], str) else None)
+            if value and isinstance(value[0], str):
+                return np.array(value, dtype=object)
+            return np.array(value)
         return inner.from_record(value)
 
     try:
@@ -349,10 +352,13 @@ def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> A
     are replaced, too; specs of encodings contain such texts."""
     if isinstance(value, Mapping):
         places = _places(value)
-        return {
-            key: change(value, key) if key in places else _rewritten(inner, change)
-            for key, inner in value.items()
-        }
+        record = {}
+        for key, inner in value.items():
+            if key in places:
+                record[key] = change(value, key)
+            else:
+                record[key] = _rewritten(inner, change)
+        return record
     if isinstance(value, list | tuple):
         return [_rewritten(inner, change) for inner in value]
     if isinstance(value, str) and value.startswith("{"):
@@ -371,7 +377,9 @@ def _places(spec: Mapping[str, Any]) -> set[str]:
     texts = {key for key, value in spec.items() if isinstance(value, str) and not value.startswith("{")}
     if "encoder" in texts:
         return texts - {"encoder"}
-    return texts & ({"name"} if spec.get("source") in _OF_FILES else {"folder", "metadata"})
+    if spec.get("source") in _OF_FILES:
+        return texts & {"name"}
+    return texts & {"folder", "metadata"}
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:

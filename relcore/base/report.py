@@ -244,7 +244,7 @@ def _markdown(text: str) -> str:
     """The text, escaped so that it begins no markup, begins no link and mentions no user."""
     text = visible(text).translate(_LOOKALIKES)
     for mark in _MARKS:
-        text = text.replace(mark, f"{mark[:-1]}\\{mark[-1]}" if len(mark) > 1 else f"\\{mark}")
+        text = text.replace(mark, f"{mark[:-1]}\\{mark[-1]}")
     return text
 
 

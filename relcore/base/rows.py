@@ -125,7 +125,9 @@ class DerivedRows:
 
     def of(self, rows: np.ndarray) -> Self:
         """The rows with these numbers, in this order."""
-        return type(self)(self.vectors, self.made, rows if self.numbers is None else self.numbers[rows])
+        if self.numbers is not None:
+            rows = self.numbers[rows]
+        return type(self)(self.vectors, self.made, rows)
 
 
 def derived_unit_rows(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:

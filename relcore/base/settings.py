@@ -124,9 +124,11 @@ class Setting:
         if self.is_tuple:
             inner = get_args(self.kind)[0]
             item = replace(self, kind=inner, is_tuple=False, number=int if inner is int else None)
-            for part in value if isinstance(value, tuple) else ():
-                item.check(part)
-            if not isinstance(value, tuple) or (self.distinct and len(set(value)) < max(1, len(value))):
+            is_list = isinstance(value, tuple)
+            if is_list:
+                for part in value:
+                    item.check(part)
+            if not is_list or (self.distinct and len(set(value)) < max(1, len(value))):
                 expected = "a list of "
                 if self.distinct:
                     expected = "distinct "
@@ -170,7 +172,9 @@ class Setting:
             upper = ""
             if self.high is not None:
                 upper = f", at most {self.high}"
-            return f"{noun} above {self.above}{upper}" + (f", below {self.below}" if self.below else "")
+            if self.below:
+                upper = f"{upper}, below {self.below}"
+            return f"{noun} above {self.above}{upper}"
         upper = ""
         if self.below is not None:
             upper = f" to below {self.below}"

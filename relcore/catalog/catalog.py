@@ -314,7 +314,10 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
 def _entry(
     name: str, spec: SpaceSpec, path: Path, shape: tuple[Any, Any], description: str, kind: str = "file"
 ) -> CatalogEntry:
-    size = sum(part.stat().st_size for part in (parts_of(path) if path.is_dir() else [path]))
+    files = [path]
+    if path.is_dir():
+        files = parts_of(path)
+    size = sum(file.stat().st_size for file in files)
     return CatalogEntry(name, kind, spec, "here", size, *shape, description)
 
 
@@ -326,12 +329,13 @@ def _files(folder: Path) -> Iterator[CatalogEntry]:
         spec = SpaceSpec("file", str(path))
         description = descriptions.get(path, Description())
         kind = f"{suffix_of(path)} file"
+        shape = description.shape
         if path.is_dir():
             shape = shape_of(path)
             kind = "folder of a dataset"
-        else:  # an array, or a file with several matrices and no default
-            shape = description.shape or ((None, None) if len(description.matrices) > 1 else None)
-        if shape is not None:
+        elif not shape and len(description.matrices) > 1:  # several matrices and no default
+            shape = (None, None)
+        if shape:
             yield _entry(name, spec, path, shape, kind)
 
 

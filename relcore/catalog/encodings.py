@@ -137,7 +137,8 @@ def _encoded(
             trained = trained_weights(encoder, dataset, store, report)
             metadata["training"] = trained.metadata
         quick = dataset.kind == "texts" and torch_name() != "cpu"  # many pictures may fill the memory
-        block_rows = block_rows or (_TEXTS_ON_A_GPU if quick else BLOCK_ROWS)
+        if not block_rows:
+            block_rows = _TEXTS_ON_A_GPU if quick else BLOCK_ROWS
         wholes = _blocks(dataset, encoder, trained, store, report, block_rows)
     metadata |= {"dataset": dataset.name, "dataset_digest": dataset.digest}
     keys = {}
@@ -268,7 +269,9 @@ class _Items:
             items = [self.texts[row] for row in places - self.first]
         else:
             items = self.dataset.items(*block)
-        return places, encode_batch.ahead(items) if hasattr(encode_batch, "ahead") else items
+        if hasattr(encode_batch, "ahead"):
+            items = encode_batch.ahead(items)
+        return places, items
 
 
 def _check(encoder: Encoder, rows: dict[str, np.ndarray], ids: np.ndarray) -> None:
@@ -383,7 +386,10 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
     """
     summary = store.summary(key)
     large = summary is not None and 4 * math.prod(summary.shapes.get("vectors", ())) >= MAP_FROM
-    entry = (store.mapped(key) if large else None) or store.get(key)
+    entry = None
+    if large:
+        entry = store.mapped(key)
+    entry = entry or store.get(key)
     if entry is None:
         raise missing_entry(
             store, f"the encoding {key[:8]}…", "none (removed: damaged, or to make room); encode it again"

@@ -143,8 +143,10 @@ def _of_spec(
             f"{path!r:.80}: expected {quote(sorted(given))} only for a vector file, got a space from"
             f" {spec.source!r}; leave it out"
         )
+    if limit is not None and spec.limit is not None:
+        limit = min(limit, spec.limit)
     if limit is not None:
-        spec = replace(spec, limit=limit if spec.limit is None else min(limit, spec.limit))
+        spec = replace(spec, limit=limit)
     space = load(spec, store)
     if name is None:
         return space

@@ -78,10 +78,10 @@ def space_spec(text: str) -> SpaceSpec:
             f"{text!r}: expected one space, got a folder that may hold several; name one of its files, or"
             " open them all with relscope app FOLDER"
         )
-    files = filter(Path.is_file, path.parent.iterdir() if path.parent.is_dir() else ())
-    near = did_you_mean(
-        text, [*BUNDLED, *MODELS, *(entry.metadata["name"] for entry in stored), *map(str, files)]
-    )
+    names = [*BUNDLED, *MODELS, *(entry.metadata["name"] for entry in stored)]
+    if path.parent.is_dir():
+        names += [str(file) for file in path.parent.iterdir() if file.is_file()]
+    near = did_you_mean(text, names)
     raise SpaceError(f"{text!r}: expected {SPACE_HELP}; nothing matches{near}")
 
 

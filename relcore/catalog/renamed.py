@@ -4,6 +4,7 @@ spaces without shared ids can be paired."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.encodings import json_array, list_from_json_array, missing_entry
@@ -19,7 +20,10 @@ def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Seque
     Only pairs whose new ids are in `confirmed` are scored.
     """
     pairs = [tuple(pair) for pair in pairs]
-    key = digest_of("pairing", pairs, *([sorted(confirmed)] if len(confirmed) else []))
+    parts: list[Any] = ["pairing", pairs]
+    if len(confirmed):
+        parts.append(sorted(confirmed))
+    key = digest_of(*parts)
     if not store.has(key):
         arrays = {"pairs": json_array(pairs), "confirmed": json_array(sorted(confirmed))}
         store.put(key, arrays, {"n_pairs": len(pairs)})

@@ -44,8 +44,11 @@ def _n_rows(spec: SpaceSpec) -> int | None:
     if (shape := shape_of(path)) is not None and shape[0] is not None:
         return shape[0]
     description = description_of(path)
-    usual = description.choosable.get(description.usual)
-    lengths = {n for n, _ in ([usual] if usual else description.choosable.values())}
+    shapes = description.choosable
+    if usual := shapes.get(description.usual):
+        lengths = {usual[0]}
+    else:
+        lengths = {n for n, _ in shapes.values()}
     if len(lengths) == 1 and not spec.option("matrix"):
         return lengths.pop()
     with suppress(SpaceError):  # loading the space raises the same error
@@ -81,13 +84,15 @@ def with_their_tables(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> l
         if spaces and plain_file and is_metadata(Path(spec.name)):
             owners = _owners(spaces, spec, in_order)
         spaces = [_with_metadata(item, spec.name) if item in owners else item for item in spaces]
-        spaces += [] if owners else [spec]
+        if not owners:
+            spaces.append(spec)
     return spaces
 
 
 def _owners(before: Sequence[SpaceSpec], table: SpaceSpec, in_order: bool) -> list[SpaceSpec]:
+    stem = Path(table.name).stem
     try:
-        n, stem = len(open_table([Path(table.name)])), Path(table.name).stem
+        n = len(open_table([Path(table.name)]))
     except SpaceError:  # loading the space raises the same error
         return []
     fit = [
@@ -97,8 +102,10 @@ def _owners(before: Sequence[SpaceSpec], table: SpaceSpec, in_order: bool) -> li
     ]
     if same := [item for item in fit if stem.startswith(Path(item.name).stem)]:
         return same[-1:]
-    bare = [item for item in fit if Path(item.name).suffix.lower() == ".npy"]
-    return list(dict.fromkeys((*bare, *(fit[-1:] if in_order or not bare else ()))))
+    owners = [item for item in fit if Path(item.name).suffix.lower() == ".npy"]
+    if in_order or not owners:
+        owners += fit[-1:]
+    return list(dict.fromkeys(owners))
 
 
 def _with_metadata(spec: SpaceSpec, path: str) -> SpaceSpec:
@@ -255,12 +262,14 @@ def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     """
     if spec.source != "file" and spec.rows_of == spec:
         return []
-    items = []
     if spec.source == "file":
         items = _items_of_table(spec, space)
-    for dataset in _datasets_of(spec.rows_of) if spec.source != "file" else ():
-        if len(dataset) == len(space):
-            items.append(Dataset(dataset.items, space.ids, name=dataset.name, kind=dataset.kind))
+    else:
+        items = [
+            Dataset(dataset.items, space.ids, name=dataset.name, kind=dataset.kind)
+            for dataset in _datasets_of(spec.rows_of)
+            if len(dataset) == len(space)
+        ]
     if space.payload is not None and not any(dataset.kind == "texts" for dataset in items):
         names = list(space.payload)
         items.append(Dataset(lambda *rows: names[slice(*rows)], space.ids, name=space.name, kind="texts"))
@@ -291,12 +300,13 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
 
 def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpace]) -> Texts | None:
     """A function that maps ids to their texts, "" for an id without text. None if no row has a text."""
-    datasets = [
-        dataset
-        for spec in specs
-        for dataset in (row_items(spec, load(spec)) if spec.source == "file" else _datasets_of(spec))
-        if dataset.kind == "texts"
-    ]
+    datasets: list[Dataset] = []
+    for spec in specs:
+        if spec.source == "file":
+            datasets += row_items(spec, load(spec))
+        else:
+            datasets += _datasets_of(spec)
+    datasets = [dataset for dataset in datasets if dataset.kind == "texts"]
     if not datasets:
         return None
     return lambda ids: [

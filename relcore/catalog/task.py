@@ -118,10 +118,12 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     for spec, space in zip(specs, spaces, strict=True):
         # The option "key" of a renamed space is the key of its pairing, not of its rows.
         changed = listed(spec, UNSCORED) or listed(spec, KEPT)
-        stored = ""
+        key = ""
         if spec.source in ("encoding", "sample") and not changed:
-            stored = spec.option("key")
-        keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))
+            key = spec.option("key")
+        if not key or not store.has(key, own=True):
+            key = put_space(store, space)
+        keys.append(key)
     return keys
 
 

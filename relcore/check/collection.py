@@ -253,18 +253,17 @@ class Checked(Reported):
             tables = [Table.of("marks", marks)]
         if len(self.ranks):
             first = self.rows(ids).head(_SHOWN)
-            cells = [
-                [short(one, 1) if isinstance(one, float) else f"{one}" for one in row]
-                for row in first.to_numpy()
-            ]
+            cells = [list(map(_cell, row)) for row in first.to_numpy()]
             caption = f"The first {len(first)} of {self.n:,} rows, ranked"
             head = [_HEADS.get(name, name) for name in first.columns]
             tables.append(Table("ranking", first, [head, *cells], caption=caption))
         notes = []
         if self.n > FITTED and self.slope is not None:
             notes.append(f"Parts were sought on a sample of {self.fitted:,} rows; all {self.n:,} are ranked.")
-        if self.asked:
-            notes.append(f"Known models: {f'the family of {self.named}' if self.named else 'none of these'}.")
+        if self.asked and self.named:
+            notes.append(f"Known models: the family of {self.named}.")
+        elif self.asked:
+            notes.append("Known models: none of these.")
         if self.change is not None:
             notes.append(f"Anchors of the passport: {self.change.sentence}")
         told = ("verdict", "slope", "slope_high", "count", "n", "smallest")
@@ -388,6 +387,12 @@ def check(
         change,
         smallest,
     )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return short(value, 1)
+    return str(value)
 
 
 def _changed_anchors(passport: Passport, space: LatentSpace, random_state: int) -> PassportChange | None:

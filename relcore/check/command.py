@@ -84,8 +84,10 @@ def run_check(options: argparse.Namespace) -> Report:
     found = check(space, trusted, known, random_state=task.random_state)
     if options.output:
         write(options.output, delimited_text(found.rows(space.ids)).encode())
-    spaces = (space, *([load(trusted_spec)] if trusted_spec else []))
-    recipe = {"space": spec, "trusted": trusted_spec, "digests": tuple(one.digest for one in spaces)}
+    digests = [space.digest]
+    if trusted_spec:
+        digests.append(load(trusted_spec).digest)
+    recipe = {"space": spec, "trusted": trusted_spec, "digests": tuple(digests)}
     report = found.report(space.ids, check=lambda: CheckChart(**recipe, check=task).draw((space, found)))
     notes = [*report.notes]
     if options.repair:

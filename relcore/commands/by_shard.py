@@ -89,7 +89,10 @@ def report_over_shards(
     memory that were used.
     """
     with shards(options, *places) as (run, *spaces):
-        result = job(run, anchors_by_shard(options, spaces[0]) if anchored else 0, *spaces)
+        anchors = 0
+        if anchored:
+            anchors = anchors_by_shard(options, spaces[0])
+        result = job(run, anchors, *spaces)
     return report(result, {"passes": run.describe(), "worker_mb": run.peaks}, *spaces)
 
 

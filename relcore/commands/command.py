@@ -17,6 +17,8 @@ from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import is_address
 from relcore.commands.options import PRINTED, REPORT_FILES, JUnit, Printed, Results
 
+_NAMES_OF_VALUES = {int: "N", float: "X", None: "NAME"}
+
 
 @dataclass
 class Command:
@@ -103,7 +105,7 @@ def add(parser: argparse.ArgumentParser, *kinds: type) -> None:
                     action = argparse.BooleanOptionalAction
                 shown = {"help": shown["help"], "default": usual, "action": action}
             else:
-                name_of_value = one.metavar or {int: "N", float: "X"}.get(one.number, "NAME")
+                name_of_value = one.metavar or _NAMES_OF_VALUES[one.number]
                 shown |= {"default": usual, "metavar": name_of_value, "type": partial(_read, one)}
             positional = usual is UNSET and one.nargs != "append"
             parser.add_argument(name if positional else flag(one.option), **shown).setting = one

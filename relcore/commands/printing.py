@@ -37,7 +37,9 @@ def _text(report: Report, kind: str, written: str = "") -> str:
     names the file that the command wrote."""
     rows = next((table.rows for table in report.tables if table.rows is not None), None)
     if kind == "json":
-        record = report.record(**({"output": written} if written else {}))
+        record = report.record()
+        if written:
+            record = report.record(output=written)
         return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     if kind in ("csv", "jsonl") and rows is not None:
         if kind == "jsonl":

@@ -116,7 +116,7 @@ def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
     fraction; the number of all jobs; and a text with the message and the time left of the first running
     job."""
     known = [(job, job.status()) for job in jobs]
-    shares = (status.done / status.total if status.total else 0.0 for _, status in known if not status.ended)
+    shares = [status.done / status.total for _, status in known if status.total and not status.ended]
     ended = sum(status.ended for _, status in known)
     job, status = next(((job, status) for job, status in known if status.state == "running"), known[0])
     left = ""

@@ -59,7 +59,9 @@ def clusters_of(space: LatentSpace, n_clusters: int, random_state: int = 0) -> t
     names: list[str] = []
     for number, centre in enumerate(k_means.cluster_centers_[present]):
         name = _name(space, np.flatnonzero(groups == number), units, centre)
-        names.append(name if name not in names else f"{name} ({number + 1})")
+        if name in names:
+            name = f"{name} ({number + 1})"
+        names.append(name)
     return groups, names
 
 

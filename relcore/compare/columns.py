@@ -66,10 +66,12 @@ def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
     if column == "agreement":
         return _agreement(match, rows)
     if column == "target norm":
-        space = match.target
+        values = match.target.norms
+    elif column == "counts":
+        values = match.source.counts
     else:
-        space = match.source
-    return np.asarray((space.counts if column == "counts" else space.norms)[rows], dtype=np.float64)
+        values = match.source.norms
+    return np.asarray(values[rows], dtype=np.float64)
 
 
 def with_color_column(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None) -> View:
@@ -175,8 +177,11 @@ def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
         kept = kept[: MOST_CLASSES - 1]
         about = f"the {len(kept)} most frequent of {len(counts):,} values, the rest as other"
     numbers = numbers_in(kept)
-    sizes = dict(zip(kept, [0.0] * len(kept) if numbers is None else numbers.tolist(), strict=True))
-    kept.sort(key=lambda name: (sizes[name], name))
+    if numbers is None:
+        kept.sort()
+    else:
+        sizes = dict(zip(kept, numbers.tolist(), strict=True))
+        kept.sort(key=lambda name: (sizes[name], name))
     places = {name: place for place, name in enumerate(kept)}
     return np.array([places.get(name, -1) for name in names], dtype=np.int64), tuple(kept), about
 

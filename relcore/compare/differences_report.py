@@ -69,17 +69,20 @@ def differences_lines(found: FoundDifferences, kind: str) -> Lines:
         if some := [place for place, group in enumerate(shown) if group in groups]:
             labels = [f"{shown[place].name}: {p_in_words(shown[place])}" for place in some]
             lines.append(Line(name, some, [shown[place].agreement for place in some], labels=labels))
-    names = (group.name for group in shown)
     return Lines(
         tuple(lines),
         "",
         f"neighbours kept (Jaccard, k = {found.k})",
         kind="points",
         note=summary(found, kind),
-        x_names=tuple(
-            name if len(name) <= _LONGEST else name[: _LONGEST - 1].rstrip(" ,") + "…" for name in names
-        ),
+        x_names=tuple(_shortened(group.name) for group in shown),
     )
+
+
+def _shortened(name: str) -> str:
+    if len(name) <= _LONGEST:
+        return name
+    return name[: _LONGEST - 1].rstrip(" ,") + "…"
 
 
 def summary(found: FoundDifferences, kind: str) -> str:

@@ -129,14 +129,14 @@ class LiveComparison:
         else:
             m = len(chosen)
         n_near = 0 if row is None else min(k, m)
-        sides = range(len(self.sides))
-        asked = [[] if row is None else [self.held.anchor(side, row)[:, None]] for side in sides]
-        near = np.empty((len(sides), n_near), dtype=np.int64)
+        near = np.empty((len(self.sides), n_near), dtype=np.int64)
         weights = [[] if self.reduction.align else self._weights(name) for name in self.representations]
         drawn: list[list[Array]] = []
         for side, units in enumerate(shown):
             # A single pass over the rows gives all maps and the similarities.
-            columns = [*(both[side][0] for both in weights if both), *asked[side]]
+            columns = [both[side][0] for both in weights if both]
+            if row is not None:
+                columns.append(self.held.anchor(side, row)[:, None])
             if columns:
                 made = where.put(np.hstack(columns).T.astype(np.float32))
                 if numbers is None:
@@ -153,9 +153,10 @@ class LiveComparison:
                         near[side] = chosen[found]
             drawn.append([axes[2 * i : 2 * i + 2] for i, both in enumerate(weights) if both])
         if self.reduction.align:
-            turned = ([where.put(picture.T) for picture in both] for both in self.maps().values())
-            all_rows = [[one if numbers is None else one[:, numbers] for one in both] for both in turned]
-            drawn = list(map(list, zip(*all_rows, strict=True)))
+            turned = [[where.put(picture.T) for picture in both] for both in self.maps().values()]
+            if numbers is not None:
+                turned = [[one[:, numbers] for one in both] for both in turned]
+            drawn = list(map(list, zip(*turned, strict=True)))
         in_order = [one for both in zip(*drawn, strict=True) for one in both]
         if chosen is None:
             ends = [where.get(end) for one in in_order for end in (one.argmin(1), one.argmax(1))]

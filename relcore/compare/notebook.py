@@ -110,8 +110,7 @@ def show(
         raise SpaceError(f"panes: expected one or two representations, none twice, got {panes!r:.80}")
     if len(_as_tuple("others", others, "a list of spaces")) > MOST_OTHERS:
         raise SpaceError(f"others: expected at most {MOST_OTHERS} more spaces, got {len(others)}")
-    given = (source, target, *others)
-    source, target, *others = (load_words(one) if isinstance(one, str | Path) else one for one in given)
+    source, target, *others = map(_loaded, (source, target, *others))
     source, target = as_pair(source, target)
     pair = match(source, target, *others)
     if anchors is None or (isinstance(anchors, int | np.integer) and not isinstance(anchors, bool)):
@@ -125,6 +124,13 @@ def show(
     anchors = _as_tuple("anchors", anchors, "a list of ids, or a number")
     drawing, live = _drawing(pair, _view(pair, source, color_by), tuple(panes))
     return PanesWidget(pair.ids, drawing, anchors=anchors, height=height, link_zoom=link_zoom, live=live)
+
+
+def _loaded(space: MatrixLike | str | Path) -> MatrixLike:
+    """The space, or the words of the dataset or file that is named."""
+    if isinstance(space, str | Path):
+        return load_words(space)
+    return space
 
 
 def _as_tuple(name: str, given: Any, what: str) -> tuple:
@@ -173,7 +179,12 @@ def _drawing(
         representations = [pane for pane in panes if anchors or pane in (OWN, "absolute")]
         if not representations:
             raise SpaceError(f"anchors: expected at least one for the {panes[0]} panes, got none")
-        pictures = {pane: absolute if pane == first else picture(pane, anchors) for pane in representations}
+        pictures = {}
+        for pane in representations:
+            if pane == first:
+                pictures[pane] = absolute
+            else:
+                pictures[pane] = picture(pane, anchors)
         oriented = orient_pairs(pictures, absolute[0][0], pair, _MAP)
         scene = assemble_scene(pair.spaces, view, oriented, anchors)
         return replace(with_look(scene, MapLook(), None, names), prominence=prominence), view.rows

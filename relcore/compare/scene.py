@@ -95,8 +95,9 @@ class MapLook:
         the first."""
         if not self.second:
             return ()
-        lower = self.second_panes == LOWER
-        return tuple(pane for pane in range(n_panes) if (pane >= columns if lower else pane % columns))
+        if self.second_panes == LOWER:
+            return tuple(range(columns, n_panes))
+        return tuple(pane for pane in range(n_panes) if pane % columns)
 
 
 def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
@@ -289,7 +290,10 @@ def moved_plane(degrees: float, mirrored: bool, scale: float) -> Match:
     rotated counter-clockwise and scaled."""
     turn = np.deg2rad(degrees)
     rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
-    points = scale * (PLANE.vectors * ([-1, 1] if mirrored else [1, 1])) @ rotation
+    points = PLANE.vectors.astype(np.float64)
+    if mirrored:
+        points = points * [-1, 1]
+    points = scale * points @ rotation
     return _with_target(Match(PLANE, PLANE, 0, 0, 0), points)
 
 

@@ -168,7 +168,8 @@ def rank_rows(
         descriptions = [stand_in, stand_in]
     for side in known:
         by_space[side] = _similarities(spaces[side], queries[side])
-    for side in {0, 1} - set(known) if known else ():
+    if len(known) == 1:  # the other space has no query of its own
+        side = 1 - known[0]
         best = np.argsort(-by_space[1 - side], kind="stable")[:_FEEDBACK]
         by_space[side] = _similarities(spaces[side], _mean_direction(spaces[side], best))
         descriptions[side] = f"the mean of the {len(best)} rows nearest in {spaces[1 - side].name}"

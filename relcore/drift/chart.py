@@ -103,5 +103,15 @@ def _points(name: str, measures: list[Measure], beside: float) -> Line:
 
 
 def _distinct(names: list[str] | tuple[str, ...]) -> list[str]:
-    cut = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
-    return [name if cut.count(name) == 1 else f"{name} {number + 1}" for number, name in enumerate(cut)]
+    """The names, cut to `_LONGEST` characters. Names that are then equal get numbers."""
+    cut = []
+    for name in names:
+        if len(name) > _LONGEST:
+            name = f"{name[: _LONGEST - 1]}…"
+        cut.append(name)
+    distinct = []
+    for number, name in enumerate(cut, 1):
+        if cut.count(name) > 1:
+            name = f"{name} {number}"
+        distinct.append(name)
+    return distinct

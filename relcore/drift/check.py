@@ -152,13 +152,13 @@ class Drift(Reported):
         n_groups = max(1, len({measure.group for measure in self.measures} - {""}))
         checks = []
         for measure in self.measures:
-            rate = _FALSE_ALARMS / (n_groups if measure.group else 1)
-            error = float(stdtrit(max(1, measure.n - 1), 1 - rate)) * measure.error
-            sure = float(measure.value - measure.noise - error)
+            name = measure.quantity
+            rate = _FALSE_ALARMS
             if measure.group:
                 name = f"class_{measure.quantity}"
-            else:
-                name = measure.quantity
+                rate = _FALSE_ALARMS / n_groups
+            error = float(stdtrit(max(1, measure.n - 1), 1 - rate)) * measure.error
+            sure = float(measure.value - measure.noise - error)
             threshold = float(getattr(getattr(thresholds, measure.situation), name))
             checks.append(Check(measure, sure, threshold, sure > threshold))
         old, new = self.widths
@@ -315,6 +315,9 @@ class DriftCheck(Task[Drift], kind="drift", version=4, title="Drift between two 
         else:
             whole = classes(replace(pair, source=spaces[0]))
         of_rows, kinds = broken(*spaces, pair, self.jitter, whole, self.shared)
+        n_rescaled = 0
+        if rescaled is not None:
+            n_rescaled = int(np.count_nonzero(rescaled))
         return Drift(
             names=tuple(distinct_names((pair.source, pair.target))),
             n=len(pair),
@@ -325,10 +328,10 @@ class DriftCheck(Task[Drift], kind="drift", version=4, title="Drift between two 
             only_new=pair.n_target_only,
             n_zero=pair.n_zero,
             shares=split.shares,
-            shift=None if np.isnan(split.shift) else float(split.shift),
+            shift=_known(split.shift),
             scale=split.scale,
             spread=split.spread,
-            turn=None if np.isnan(split.turn) else float(split.turn),
+            turn=_known(split.turn),
             rho=split.rho,
             chance_rho=chance_rho,
             churn_uncentred=uncentred,
@@ -336,8 +339,15 @@ class DriftCheck(Task[Drift], kind="drift", version=4, title="Drift between two 
             measures=(*measures, *of_rows),
             broken=kinds,
             left_out=len(groups.keys() - measured),
-            n_rescaled=int(np.count_nonzero(rescaled)) if rescaled is not None else 0,
+            n_rescaled=n_rescaled,
         )
+
+
+def _known(value: float) -> float | None:
+    """A number, or None for NaN."""
+    if np.isnan(value):
+        return None
+    return float(value)
 
 
 def classes(pair: Match) -> dict[str, np.ndarray]:

@@ -214,9 +214,11 @@ def _tokens(model: Any, tokenizer: Any, texts: list[str]) -> dict[str, Any]:
 
 
 def _pixels(processor: Any, pictures: list[Any]) -> dict[str, Any]:
-    arrays = [
-        np.asarray(eight_bits(one, "RGB", "data")) if hasattr(one, "convert") else one for one in pictures
-    ]
+    arrays = []
+    for picture in pictures:
+        if hasattr(picture, "convert"):
+            picture = np.asarray(eight_bits(picture, "RGB", "data"))
+        arrays.append(picture)
     return dict(processor(images=arrays, return_tensors="pt", input_data_format="channels_last"))
 
 

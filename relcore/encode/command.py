@@ -139,7 +139,10 @@ def _settings() -> dict[str, dict[str, Setting]]:
 
 def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
     given = values_of(options, DatasetSpec)
-    spec = dataset_named(options.dataset, (("config", options.config),) if options.config else ())
+    settings: tuple[tuple[str, str], ...] = ()
+    if options.config:
+        settings = (("config", options.config),)
+    spec = dataset_named(options.dataset, settings)
     spec = replace(spec, **{name: value for name, value in given.items() if value not in ("", None)})
     column = options.id_column
     stored = options.dataset.lower().endswith(".json")

@@ -126,7 +126,9 @@ def _moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:
     import torch
 
     if isinstance(inputs, torch.Tensor):
-        return inputs.to(device, dtype if inputs.is_floating_point() else inputs.dtype)
+        if inputs.is_floating_point():
+            return inputs.to(device, dtype)
+        return inputs.to(device)
     if isinstance(inputs, Mapping):
         return {name: _moved(one, device, dtype) for name, one in inputs.items()}
     if isinstance(inputs, tuple | list):

@@ -158,9 +158,9 @@ def encode(
         batches = batches_of(data, preparation(model, processor), batch_size or rows_of.size)
     else:
         rows_of = _FunctionRows(model, layers)
-        batches = ItemBatches(
-            data if isinstance(data, np.ndarray) else items_of(data), None, batch_size or _AT_ONCE
-        )
+        if not isinstance(data, np.ndarray):
+            data = items_of(data)
+        batches = ItemBatches(data, None, batch_size or _AT_ONCE)
     title = name or getattr(model, "__name__", type(model).__name__)
     dtype = np.dtype(np.float16 if half else np.float32)
     place = None if folder is None else expand_home(folder)

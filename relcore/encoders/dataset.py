@@ -158,9 +158,15 @@ class Dataset:
         """The digest of items, ids and labels. Labels are included because encoders may train on them."""
         digest = hashlib.blake2b(f"{self.kind} {len(self)}".encode(), digest_size=16)
         for column in (self.ids, self.labels):
-            digest.update(b"\x1e" if column is None else "\x1f".join(column).encode("utf-8", "surrogatepass"))
-        texts = (text.encode("utf-8", "surrogatepass") for _, block in self.blocks() for text in block)
-        for piece in self._content() if self._content else texts:
+            if column is None:
+                digest.update(b"\x1e")
+            else:
+                digest.update(_utf8("\x1f".join(column)))
+        if self._content:
+            pieces = self._content()
+        else:
+            pieces = (_utf8(text) for _, block in self.blocks() for text in block)
+        for piece in pieces:
             digest.update(len(piece).to_bytes(8, "little"))
             digest.update(piece)
         return digest.hexdigest()
@@ -186,6 +192,10 @@ def evenly(labels: Sequence[str], limit: int | None) -> np.ndarray:
         ranks.append(seen[label])
         seen[label] += 1
     return np.sort(np.argsort(ranks, kind="stable")[:limit])
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _strings(items: Sequence[str]) -> np.ndarray:

@@ -121,6 +121,14 @@ def _image_splits(folder: Path) -> list[str]:
     return []
 
 
+def _class_of(path: Path, root: Path) -> str:
+    """The class of a picture: its sub-folder of `root`, or "" if it is in none."""
+    folder, *rest = path.relative_to(root).parts
+    if rest:
+        return folder
+    return ""
+
+
 def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
     """The pictures in a folder. Their ids are paths below the folder, and their labels are the names of
     sub-folders."""
@@ -129,13 +137,16 @@ def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
     root = folder
     if splits or spec.split:
         root = folder / _chosen(folder, spec.split, splits)
+    name = folder.name
+    if splits:
+        name = f"{folder.name}/{root.name}"
     images = sorted(path for path in root.rglob("*") if _is_file(path, IMAGE_SUFFIXES))
     if not images:
         raise SpaceError(
             f"{root}: expected tables ({', '.join(TABLE_SUFFIXES)}) or pictures"
             f" ({', '.join(IMAGE_SUFFIXES)}), got none; choose the folder that holds them"
         )
-    classes = ["" if path.parent == root else path.relative_to(root).parts[0] for path in images]
+    classes = [_class_of(path, root) for path in images]
     rows = evenly(classes, spec.limit)
     paths = [images[row] for row in rows]
     labels = [classes[row] for row in rows]
@@ -147,7 +158,7 @@ def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
     return Dataset(
         read,
         [path.relative_to(folder).as_posix() for path in paths],
-        name=f"{folder.name}/{root.name}" if splits else folder.name,
+        name=name,
         kind="images",
         labels=labels if any(labels) else None,
         content=lambda: map(_file_bytes, paths),
@@ -379,8 +390,9 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
         for split, paths in tables.items():
             with suppress(SpaceError):
                 yield from _table_entry(folder, split, paths)
-        for child in _sub_folders(folder) if depth else ():
-            yield from _under(child, depth - 1)
+        if depth:
+            for child in _sub_folders(folder):
+                yield from _under(child, depth - 1)
 
 
 def holds_images(folder: Path) -> bool:

@@ -92,7 +92,10 @@ def look_of(dataset: Dataset) -> Look:
     if mode != "L" or size is None:
         return Look(mode, size)
     pixels = np.stack([np.asarray(eight_bits(picture, "L", dataset.name)) for picture in pictures])
-    return Look(mode, size, Strokes.of(pixels) if _border(pixels) < _DARK else None)
+    strokes = None
+    if _border(pixels) < _DARK:
+        strokes = Strokes.of(pixels)
+    return Look(mode, size, strokes)
 
 
 _LEAST_INK = 0.15  # minimum share of the paper's brightness that ink removes

@@ -47,25 +47,25 @@ def table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: An
             f"{table.name}: expected a column of images or text, got only {quote(table.columns)}; add one"
         )
     _chosen_column(table, "id_column", id_column, label_columns(table.columns), None)
-    images = table.columns[column] == "image"
-    if images:
+    are_images = table.columns[column] == "image"
+    if are_images:
         rows = np.arange(n)
     else:
         rows = _filled_rows(table, column, n, drop=empty == "drop")
-
-    ids = None
     if id_column:
-        ids = table_ids(table, id_column, n)
+        of_table = table_ids(table, id_column, n)
+        ids = [of_table[row] for row in rows]
+    else:
+        ids = [f"{name}/{row}" for row in rows]
+    labels = None
+    if label is not None:
+        labels = _labels(table, label, n)[rows]
+    if len(set(items) - {label, *named} | {column}) > 1:
+        name = f"{name} · {column}"
     reader = ItemRows(table, column, rows)
-    several = len(set(items) - {label, *named} | {column}) > 1
-    return Dataset(
-        reader.images if images else reader.texts,
-        [ids[row] if ids else f"{name}/{row}" for row in rows],
-        name=f"{name} · {column}" if several else name,
-        kind="images" if images else "texts",
-        labels=None if label is None else _labels(table, label, n)[rows],
-        content=reader.content if images else None,
-    )
+    if are_images:
+        return Dataset(reader.images, ids, name=name, kind="images", labels=labels, content=reader.content)
+    return Dataset(reader.texts, ids, name=name, kind="texts", labels=labels)
 
 
 class ItemRows:
@@ -80,9 +80,11 @@ class ItemRows:
         """The cells of these rows. Before each cell stands the name of its place, for error messages."""
         cells = {}
         rows = self._rows[start:stop]
+        if not len(rows):
+            return []
         # Read only nearby rows together, because the rows between them are read too, and pictures are large.
         parts = np.split(np.sort(rows), np.flatnonzero(np.diff(np.sort(rows)) > _GAP) + 1)
-        for some in parts if len(rows) else ():
+        for some in parts:
             read = self._table.read(self._column, int(some[0]), int(some[-1]) + 1)
             cells.update(enumerate(read, int(some[0])))
         return [(f"{self._table.name}, row {row}", cells[row]) for row in rows]

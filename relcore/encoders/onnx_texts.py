@@ -56,7 +56,10 @@ class OnnxText(Encoder):
 
     @property
     def title(self) -> str:
-        return Path(self.model).name + ("" if self.pooling == "mean" else " CLS")
+        name = Path(self.model).name
+        if self.pooling == "mean":
+            return name
+        return f"{name} CLS"
 
     def seconds(self, n: int, pixels: int = 64) -> float | None:
         if self.model == PARAPHRASE:

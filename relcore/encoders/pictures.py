@@ -67,10 +67,11 @@ def png_thumbnail(image: Image, size: int = 96) -> bytes:
     image = _browser_image(image)
     scale = size / max(image.size)
     shape = tuple(max(1, round(side * scale)) for side in image.size)
+    filtering = Image.Resampling.LANCZOS
+    if scale > 1:
+        filtering = Image.Resampling.NEAREST
     content = io.BytesIO()
-    image.resize(shape, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS).save(
-        content, "PNG"
-    )
+    image.resize(shape, filtering).save(content, "PNG")
     return content.getvalue()
 
 
@@ -86,7 +87,11 @@ def _browser_image(image: Image) -> Image:
         low = values.min()
         high = values.max()
         return Image.fromarray(np.round((values - low) * (255 / (high - low or 1))).astype(np.uint8))
-    return image.convert({"1": "L"}.get(image.mode, "RGBA" if image.has_transparency_data else "RGB"))
+    if image.mode == "1":
+        return image.convert("L")
+    if image.has_transparency_data:
+        return image.convert("RGBA")
+    return image.convert("RGB")
 
 
 # Pixels. Pictures of any mode are converted to 8-bit grey or RGB.

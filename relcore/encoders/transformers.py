@@ -223,10 +223,12 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
     pooled = spec.pooling == "pooled"
     missing = sorted(key for key in notes["missing_keys"] if pooled or not key.startswith("pooler."))
     if missing:
+        remedy = "save the whole model"
+        if pooled:
+            remedy = f"{remedy}, or pool by {spec.other_poolings}"
         raise SpaceError(
             f"model {spec.model!r}: expected all weights of a {type(model).__name__}, got {len(missing)}"
-            f" missing, first {missing[0]!r}; save the whole model"
-            + (f", or pool by {spec.other_poolings}" if pooled else "")
+            f" missing, first {missing[0]!r}; {remedy}"
         )
     return model
 

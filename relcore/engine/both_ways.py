@@ -44,6 +44,12 @@ def crowding(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
     return on_device(search)
 
 
+def _places(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The row and the column of each True. It takes a quarter of the time of np.nonzero."""
+    rows, columns = np.divmod(np.flatnonzero(mask), mask.shape[1])
+    return rows, columns
+
+
 def _crowding_on_cpu(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     # This is exact and faster than partial sorting: the k-th largest of the maxima of groups of columns is a
     # lower limit of the k largest products, and few products reach it.
@@ -56,10 +62,10 @@ def _crowding_on_cpu(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, 
     for block, products in _products(NumpyDevice(), X, Y):
         reached = np.partition(_group_maxima(products, k_rows), -k_rows, axis=1)[:, -k_rows, None]
         bound = np.sort(np.concatenate([bound, _group_maxima(products.T, k_columns).T]), axis=0)[-k_columns:]
-        for parts, least in ((row_parts, reached), (column_parts, bound[0])):
-            # A flat search and a division of the indices take a quarter of the time of np.nonzero.
-            rows, columns = np.divmod(np.flatnonzero(products >= least), len(Y))
-            parts.append((rows + block.start if parts is row_parts else columns, products[rows, columns]))
+        rows, columns = _places(products >= reached)
+        row_parts.append((rows + block.start, products[rows, columns]))
+        rows, columns = _places(products >= bound[0])
+        column_parts.append((columns, products[rows, columns]))
     return _top_means(row_parts, len(X), k_rows), _top_means(column_parts, len(Y), k_columns)
 
 

@@ -477,7 +477,10 @@ def full_precision(torch: Any, kind: str) -> Iterator[None]:
 
     def change() -> tuple[Any, bool]:
         before = _precision(torch)
-        _set_precision(torch, "highest" if isinstance(before[0], str) else ("ieee", "ieee"), False)
+        if isinstance(before[0], str):
+            _set_precision(torch, "highest", False)
+        else:
+            _set_precision(torch, ("ieee", "ieee"), False)
         return before
 
     with (

@@ -163,7 +163,9 @@ class Engine:
                         rows = (rows - middle).float()
                     rows = where.unit(rows) if unit else rows
                     mapped = rows @ basis
-                    where.get(mapped if last is None else (mapped + last).float(), out[block])
+                    if last is not None:
+                        mapped = (mapped + last).float()
+                    where.get(mapped, out[block])
             return out
 
         return on_device(work, self.device)
@@ -289,11 +291,14 @@ def _nearest_rotation(xp: Any, A: Array, svd: Callable[[Array], Any]) -> tuple[A
 
 
 def _shrunk(xp: Any, A: Array, ridge: float, power: float) -> tuple[Array, Array]:
-    wide = A.shape[0] <= A.shape[1]
-    values, vectors = xp.linalg.eigh(A @ A.T if wide else A.T @ A)
-    powers = (values.clip(0) + ridge) ** power
     # f(A Aᵀ) A = A f(AᵀA), so it suffices to decompose the smaller of A Aᵀ and AᵀA.
-    return (vectors * powers @ (vectors.T @ A) if wide else A @ (vectors * powers) @ vectors.T), values
+    if A.shape[0] <= A.shape[1]:
+        values, vectors = xp.linalg.eigh(A @ A.T)
+        powers = (values.clip(0) + ridge) ** power
+        return vectors * powers @ (vectors.T @ A), values
+    values, vectors = xp.linalg.eigh(A.T @ A)
+    powers = (values.clip(0) + ridge) ** power
+    return A @ (vectors * powers) @ vectors.T, values
 
 
 def _cholesky_on_cpu(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, float]:

@@ -136,7 +136,9 @@ def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | 
     """
     itself = lists == queries[:, None]
     itself[~itself.any(axis=1), -1] = True
-    return (lists if values is None else values)[~itself].reshape(len(lists), -1)
+    if values is None:
+        values = lists
+    return values[~itself].reshape(len(lists), -1)
 
 
 def need_k(k: int, n: int, most: int, of: str = "") -> None:

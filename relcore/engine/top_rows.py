@@ -134,8 +134,11 @@ _SECOND = 0x94D049BB133111EB
 
 
 def _as_signed(number: int) -> int:
+    """The 64-bit number with the same bits as `number`, read with a sign."""
     number %= 1 << 64
-    return number - (1 << 64 if number >> 63 else 0)
+    if number >= 1 << 63:
+        return number - (1 << 64)
+    return number
 
 
 _MORE = 8  # number of further candidates per block, to usually include all rows that tie with the k-th one

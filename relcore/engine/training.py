@@ -36,7 +36,10 @@ def one_thread() -> Iterator[None]:
     # block sets 1 in its thread and restores the setting that the first active block found, because a later
     # block may find the 1 of the first.
     with _lock:
-        _threads.append(_threads[0] if _threads else torch.get_num_threads())
+        before = torch.get_num_threads()
+        if _threads:
+            before = _threads[0]
+        _threads.append(before)
         torch.set_num_threads(1)
     try:
         yield
@@ -53,7 +56,10 @@ def with_seed(random_state: int) -> Iterator[None]:
     import torch
 
     name = torch_name()
-    with torch.random.fork_rng(devices=[torch.device(name)] if name.startswith("cuda") else []):
+    devices = []
+    if name.startswith("cuda"):
+        devices = [torch.device(name)]
+    with torch.random.fork_rng(devices=devices):
         torch.random.default_generator.manual_seed(random_state)
         if name.startswith("cuda"):
             with torch.cuda.device(name):

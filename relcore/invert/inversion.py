@@ -73,7 +73,8 @@ def choose_numbers(
     A = unit_rows(source, means[0])
     B = unit_rows(target, means[1])
     order = np.random.default_rng([spec.random_state, k]).permutation(k)
-    parts = [order[part::_PARTS] for part in range(_PARTS)][: _PARTS if k <= _MANY else 1]
+    n_parts = _PARTS if k <= _MANY else 1
+    parts = [order[part::_PARTS] for part in range(n_parts)]
     totals: dict[tuple[float, int, float], list[float]] = {}
     for held_out in parts:
         known = np.setdiff1d(order, held_out)
@@ -210,7 +211,11 @@ def sides(pair: Match, route: str) -> tuple[LatentSpace, LatentSpace]:
 
 def side_names(pair: Match, route: str) -> tuple[str, str]:
     source, target = distinct_names((pair.source, pair.target))
-    return {"forward": (source, target), "backward": (target, source)}.get(route, (source, source))
+    if route == "forward":
+        return source, target
+    if route == "backward":
+        return target, source
+    return source, source
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,11 +409,13 @@ class PairedRows:
         choice = None
         if spec.tuned:
             choice = choose_numbers(*self.paired, self.means, spec)
-        spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
+        spec = replace(spec, tuned=False)
+        if choice:
+            spec = replace(spec, **choice.numbers())
         inverse = self.fit(spec)
         rows = inverse.transform(self.X)
-        (errors, score) = self.scored_rows(rows)
-        (direct_errors, direct_scores) = self.direct
+        errors, score = self.scored_rows(rows)
+        direct_errors, direct_scores = self.direct
         found = Inversion(
             spec=spec,
             n=self.n,

@@ -140,13 +140,15 @@ def inversion_scene(
     else:
         origin = f"from {source}"
     panes = (Pane(f"Original {target}", coordinates[0]), Pane(f"Recovered {origin}", coordinates[1]))
+    colored = color_by.replace("pivots", "examples")
+    if color_by == "error":
+        colored = "error, 1 − cosine"
     caption = (
         f"{counted(len(inversion.rows), 'row')}, anchors among them; both panes by the PCA of the original."
         f" Recovered through {counted(inversion.n_anchors, 'anchor')}, {inversion.spec.title},"
         f" {inversion.spec.settings()}: mean cosine to the true rows"
         f" {short(inversion.scores[inversion.spec.title])} over"
-        f" {counted(inversion.n_scored, 'held-out row')}. Coloured by"
-        f" {'error, 1 − cosine' if color_by == 'error' else color_by.replace('pivots', 'examples')}."
+        f" {counted(inversion.n_scored, 'held-out row')}. Coloured by {colored}."
     )
     return Scene(panes, pair.ids[inversion.rows], categories, names, caption=caption, category_colors=colors)
 

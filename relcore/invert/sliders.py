@@ -147,7 +147,12 @@ class SlidAnswers:
         return maps_answer(request, shown.shape[1], [shown.tobytes()])
 
     def _spec_at(self, slider: int, position: int) -> InversionSpec:
+        """The settings with the value at a position, in thousandths, of a slider."""
         field, values = self.sliders[slider]
-        of_values = values or [position // 1000 if field == "omega" else position / 1000]
-        changed: dict[str, Any] = {field: of_values[min(position // 1000, len(of_values) - 1)]}
+        value: float = position / 1000
+        if values:
+            value = values[min(position // 1000, len(values) - 1)]
+        elif field == "omega":
+            value = position // 1000
+        changed: dict[str, Any] = {field: value}
         return replace(self.spec, **changed)
