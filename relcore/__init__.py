@@ -4,7 +4,7 @@ spaces
     LatentSpace, SpaceSpec, load_space, save_space, load_words, example_spaces, bundled_results,
     BundledResults, read_selection, Selection, match, Match, Split, RelscopeError, SpaceError
 networks
-    encode, layers, nn
+    encode, layers, nn, watch, Watch, open_run, open_runs, Run
 anchors
     select_anchors, RelativeProjection, ProjectionSpec
 measures
@@ -114,6 +114,8 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         stitch_matrix as stitch_matrix,
     )
     from relcore.universe.charts import UniverseChart as UniverseChart
+    from relcore.training.runs import Run as Run, open_run as open_run, open_runs as open_runs
+    from relcore.training.watching import Watch as Watch, watch as watch
     from relcore.universe.universe import Universe as Universe, UniverseSpec as UniverseSpec
 
 # Group → name → module. A reader meets the names in these groups in the docstring above and in the reference.
@@ -139,6 +141,11 @@ GROUPS = {
         "encode": "encode.network",
         "layers": "encode.network",
         "nn": "nn",
+        "watch": "training.watching",
+        "Watch": "training.watching",
+        "open_run": "training.runs",
+        "open_runs": "training.runs",
+        "Run": "training.runs",
     },
     "anchors": {
         "select_anchors": "represent.strategies",

@@ -45,6 +45,7 @@ FLOORS = (
     "invert",
     "drift",
     "encode",
+    "training",
     "passport",
     "check",
     "studies",
@@ -442,6 +443,7 @@ WRITERS = {
     "app.saving": "renames files that are whole",
     "relcore.files.zip_files": "into a folder that gets its name once it is whole",
     "relcore.nn.modules": "into a folder that gets its name once it is whole",
+    "relcore.training.watching": "into a folder that gets its name once it is whole",
     "relcore.migrate.cascade": "is a script that runs without Relscope",
 }
 _OF_A_NAME = {"write_text", "write_bytes", "os.rename", "os.replace", "shutil.move", "shutil.copytree"}

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -107,14 +108,44 @@ def new_folder(path: Path, last: str = "") -> Iterator[Path]:
 def finish_folder(partial: Path, path: Path, last: str = "") -> None:
     """Move the folder `partial` to `path`, as `new_folder` does at the end of its block."""
     sweep(partial)
-    for file in filter(Path.is_file, partial.rglob("*")):
-        with file.open("rb") as stream:
-            os.fsync(stream.fileno())
+    _sync_files(partial)
     if not path.is_dir() or not any(path.iterdir()):
         os.rename(partial, path)
         return
     for item in sorted(partial.iterdir(), key=lambda item: item.name == last):
         os.replace(item, path / item.name)
+
+
+@contextmanager
+def unfinished_folder(path: Path) -> Iterator[Path]:
+    """Make a hidden folder beside `path` for the duration of the block, which `claim_name` may rename."""
+    with _beside(path) as partial:
+        partial.mkdir()
+        yield partial
+
+
+def claim_name(partial: Path, path: Path) -> Path:
+    """Rename a folder to `path`, or if files are there, to the first free name of ``path-2``, ``path-3``, …
+
+    Two processes never get the same name. Returns the name.
+    """
+    _sync_files(partial)
+    place = path
+    for number in count(2):
+        try:
+            os.rename(partial, place)
+            return place
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+        place = path.with_name(f"{path.name}-{number}")
+    raise AssertionError("no end of numbers")
+
+
+def _sync_files(folder: Path) -> None:
+    for file in filter(Path.is_file, folder.rglob("*")):
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
 
 
 def sweep(folder: Path) -> None:
@@ -143,6 +174,14 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)  # of a folder; this neither removes a file nor follows a link
     with suppress(OSError):
         path.unlink(missing_ok=True)
+
+
+def discard(path: Path) -> None:
+    """Remove a file or a folder. It loses its name first, so that nobody reads a part of it."""
+    hidden = path.with_name(f"{_HIDDEN}{own_name()}")
+    with suppress(OSError):
+        path.rename(hidden)
+    remove(hidden)
 
 
 def own_name() -> str:

@@ -26,6 +26,9 @@ assert_type(rc.encode(len, ["a text"], batch_size=8), rc.LatentSpace)
 assert_type(rc.encode(len, X, layers="conv", folder="rows"), dict[str, rc.LatentSpace])
 assert_type(rc.nn.RelativeLayer(X), rc.nn.RelativeLayer)
 listed: Callable[..., DataFrame] = rc.layers
+watching: Callable[..., rc.Watch] = rc.watch
+run = assert_type(rc.open_run(Path("runs/first")), rc.Run)
+assert_type((rc.open_runs("runs"), run.rows(0, "conv")), tuple[list[rc.Run], np.ndarray])
 
 pair = assert_type(rc.match(space, X), rc.Match)
 assert_type((pair.source, pair.n_zero), tuple[rc.LatentSpace, int])
