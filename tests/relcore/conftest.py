@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
+from relcore.commands import progress
 from relcore.runs import jobs
 from relcore.runs.store import Store
 from relcore.spaces.matching import match
@@ -85,7 +86,14 @@ def files(own_store, tmp_path):
 
 
 @pytest.fixture
-def run(capsys):
+def no_log(monkeypatch):
+    """Commands print no line of a job's log, which a slow machine, or a Python without compiled files, would print
+    every half minute."""
+    monkeypatch.setattr(progress, "_EVERY", float("inf"))
+
+
+@pytest.fixture
+def run(capsys, no_log):
     """``run(*arguments, code=0) -> stdout``; arguments are split at their spaces."""
 
     def run(*arguments, code=0):
@@ -98,7 +106,7 @@ def run(capsys):
 
 
 @pytest.fixture
-def refuse(capsys):
+def refuse(capsys, no_log):
     def refuse(*arguments):
         assert main(" ".join(map(str, arguments)).split()) == 2
         out, err = capsys.readouterr()
