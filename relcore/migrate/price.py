@@ -151,42 +151,63 @@ def _touch_counts(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarra
     return counts, ((lists >= 0) & (counts[np.maximum(lists, 0)] == 1)).sum(axis=1)
 
 
-# The size of an overlap that a log may have missed, as a share of a query's candidates. It was chosen with
-# random words as queries; benchmarks/migrate_intervals.md has the coverage on other data.
-_UNSEEN_OVERLAP = 0.4
+# The number of rows that two queries may share without a trace in the log, as a share of the rows that a
+# query finds alone. It was chosen with random words as queries; benchmarks/migrate_intervals.md has the
+# coverage on other data.
+_UNSEEN_SHARE = 0.4
 
 
 def _need(lists: np.ndarray, n_rows: int) -> Need:
     """The number of rows that these queries find, with its interval. For a single query, the interval is from
     0 to all rows.
 
-    Without query i, the log finds `alone[i]` rows fewer. So the jackknife variance of the number is about the
-    sum of the squared deviations of `alone` (Efron and Stein 1981: on average, it is not too small). The
-    number for another log has the same variance, so the variance of the difference is twice as large. If few
-    pairs of queries find the same rows, as in a large corpus, this variance is uncertain. So one further pair
-    is assumed, with an overlap of usual size.
+    Without query i, the log finds `alone[i]` rows fewer. The sum J of the squared deviations of `alone` is
+    the jackknife variance of the number, which is too large (Efron and Stein 1981): a part of the variance
+    that depends on k queries at once is counted k times. Where queries share few rows, most of it depends on
+    pairs. The squared residuals S of the rows that only a pair finds count such a part k (k − 1) / 2 times.
+    So J² / (J + S) is right for k = 1, and for k = 2 it is 4 / 3 of the variance, where J is twice as large.
+
+    The number for another log has the same variance, so the variance of the difference is twice as large. If
+    few pairs of queries find the same rows, as in a large corpus, this variance is uncertain. So one further
+    pair is assumed, with an overlap of usual size.
     """
     q, n = lists.shape
     counts, alone = _touch_counts(lists, n_rows)
     rows = int(np.count_nonzero(counts))
     if q < 2:
         return Need(n, rows, 0.0, float(n_rows))
-    seen = _overlaps(lists)
-    squares = np.square(np.append(seen, _UNSEEN_OVERLAP * n))
-    variance = 2 * (q - 1) / q * np.square(alone - alone.mean()).sum() + squares.mean()
-    half = float(stdtrit(q - 1, 0.975)) * float(np.sqrt(variance))
+    jackknife = (q - 1) / q * np.square(alone - alone.mean()).sum()
+    common, pairs = _rows_of_pairs(lists, counts)
+    variance = 0.0
+    if jackknife:
+        variance = 2 * jackknife**2 / (jackknife + pairs)
+    unseen = np.square(np.append(common, _UNSEEN_SHARE * alone.mean())).mean()
+    half = float(stdtrit(q - 1, 0.975)) * float(np.sqrt(variance + unseen))
     most = min(n_rows, int(np.count_nonzero(lists >= 0)))  # reached if no two queries find the same row
     return Need(n, rows, max(0.0, rows - half), float(min(most, rows + half)))
 
 
-def _overlaps(lists: np.ndarray) -> np.ndarray:
-    """The number of common rows of each pair of queries that have common rows."""
-    query = np.broadcast_to(np.arange(len(lists))[:, None], lists.shape)
-    is_row = lists >= 0
-    entries = np.ones(int(np.count_nonzero(is_row)), dtype=np.float32)
-    found = csr_array((entries, (query[is_row], lists[is_row])))
-    common = (found @ found.T).tocoo()
-    return common.data[common.row < common.col]
+def _rows_of_pairs(lists: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
+    """For each pair of queries that finds rows which no other query finds, the number of these rows. And the
+    sum of the squared residuals of this number, over all pairs: what is left of it without the effects of
+    both queries.
+    """
+    q = len(lists)
+    query = np.broadcast_to(np.arange(q)[:, None], lists.shape)
+    is_of_pair = (lists >= 0) & (counts[np.maximum(lists, 0)] == 2)
+    entries = np.ones(int(np.count_nonzero(is_of_pair)), dtype=np.float32)
+    found = csr_array((entries, (query[is_of_pair], lists[is_of_pair])), shape=(q, len(counts)))
+    both = (found @ found.T).tocoo()
+    is_pair = both.row < both.col
+    common = both.data[is_pair].astype(np.float64)
+    if q < 3:
+        return common, 0.0
+    n_pairs = q * (q - 1) / 2
+    mean = common.sum() / n_pairs
+    totals = np.bincount(both.row[is_pair], common, q) + np.bincount(both.col[is_pair], common, q)
+    effects = (totals - (q - 1) * mean) / (q - 2)
+    squares = np.square(common).sum() - n_pairs * mean**2 - (q - 2) * np.square(effects).sum()
+    return common, float(max(0.0, squares))
 
 
 @dataclass(frozen=True)

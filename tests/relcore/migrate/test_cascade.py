@@ -88,6 +88,17 @@ def test_the_interval_holds_where_lists_hardly_overlap(rng):
     assert held / 100 > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 100)
 
 
+def test_the_interval_is_not_wider_than_another_log_needs(rng):
+    """Random lists: which rows are found depends on pairs of queries, which the jackknife counts twice."""
+    held = 0
+    for _ in range(200):
+        first, second = (np.array([rng.permutation(400)[:20] for _ in range(20)]) for _ in range(2))
+        prices = [price_of(lists, lists, 400, Candidates("old", 20)) for lists in (first, second)]
+        held += prices[0].need.low <= prices[1].need.rows <= prices[0].need.high
+    deviation = np.sqrt(0.05 * 0.95 / 200)
+    assert 0.95 - 3 * deviation < held / 200 < 0.95 + 2.5 * deviation
+
+
 @pytest.fixture(scope="module")
 def judged():
     """Spaces of 700 rows, and a function that runs a migration on them."""
