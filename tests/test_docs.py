@@ -233,3 +233,16 @@ def test_the_worked_script_stitches_two_files_as_the_core_does(folder):
     scores = absolute[0, 0], absolute[1, 0], relative[1, 0]
     assert told.groups() == tuple(f"{score:.3f}" for score in scores)
     assert relative[1, 0] > absolute[1, 0] + 0.2
+
+
+@pytest.mark.slow
+def test_a_classifier_of_similarities_reads_another_networks_encoder(tmp_path):
+    script = ROOT / "assets" / "examples" / "relative_network.py"
+    ran = subprocess.run([sys.executable, script, "2"], capture_output=True, text=True, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    means = dict(re.findall(r"(?m)^(.*?) +(\S+) ±", ran.stdout))
+    assert min(float(means[f"{kind}, as trained"]) for kind in ("absolute", "relative")) > 0.9
+    assert float(means["relative, another encoder"]) > 0.75
+    assert float(means["absolute, another encoder"]) < 0.4
+    assert float(means["relative, another encoder, anchors in random order"]) < 0.3
+    assert ran.stdout.endswith("the same classes: True\n")
