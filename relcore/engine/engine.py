@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,14 +180,15 @@ class Engine:
         step = max(1, len(X) // ROWS_PER_BLOCK)
         centres = [_on_host(side[::step]).mean(axis=0, dtype=np.float64) for side in sides]
 
-        def work(where: Device) -> _MomentSums:
+        def work(where: Device) -> Moments:
             size = where.rows_at_once(where.block_rows, 12 * sum(side.shape[1] for side in sides))
             blocks = list(row_blocks(len(X), size))
-            make = lambda: _MomentSums(where.clone_for_thread(), [c.astype(np.float32) for c in centres])  # noqa: E731
-            add = lambda sums, block: sums.add(sides, block)  # noqa: E731
-            return in_threads(blocks, make, add, most=where.threads)
+            middles = [centre.astype(np.float32) for centre in centres]
+            return in_threads(
+                blocks, lambda: _MomentSums(where.clone_for_thread(), sides, middles), most=where.threads
+            )
 
-        return on_device(work, self.device).moments(len(X))
+        return on_device(work, self.device)
 
     def mean(self, X: Rows) -> np.ndarray:
         """The mean row (d,) as float64."""
@@ -214,29 +215,32 @@ class Engine:
             if isinstance(where, NumpyDevice):
                 size = min(size, max(1, 4 * _IN_CACHE // width))
             blocks = list(row_blocks(len(X), size))
-
-            def add(found: _Found, block: slice) -> None:
-                with found.device.exact():
-                    rows = found.device.block_on_device(X, block)
-                    found.parts[block.start] = found.device.get(work(found.device, rows))
-
-            parts = in_threads(
-                blocks, lambda: _Found(where.clone_for_thread(), {}), add, most=where.threads
-            ).parts
-            return [parts[block.start] for block in blocks]
+            return in_threads(
+                blocks, lambda: _BlockResults(where.clone_for_thread(), X, work), most=where.threads
+            )
 
         return on_device(on, self.device)
 
 
 @dataclass
-class _Found:
-    """The results of the blocks, by the number of each block's first row."""
+class _BlockResults:
+    """The result of `work` for each block of the rows, in the order of the rows."""
 
     device: Device
-    parts: dict[int, np.ndarray]
+    rows: Rows
+    work: Callable[[Device, Array], Array]
+    by_start: dict[int, np.ndarray] = field(default_factory=dict)
 
-    def merge(self, other: _Found) -> None:
-        self.parts |= other.parts
+    def add(self, block: slice) -> None:
+        with self.device.exact():
+            rows = self.device.block_on_device(self.rows, block)
+            self.by_start[block.start] = self.device.get(self.work(self.device, rows))
+
+    def merge(self, other: _BlockResults) -> None:
+        self.by_start |= other.by_start
+
+    def result(self) -> list[np.ndarray]:
+        return [self.by_start[start] for start in sorted(self.by_start)]
 
 
 def _on_host(rows: Array) -> np.ndarray:
@@ -246,17 +250,18 @@ def _on_host(rows: Array) -> np.ndarray:
 class _MomentSums:
     """The sums of centred rows and of their products, over all blocks that were added."""
 
-    def __init__(self, device: Device, centres: list[np.ndarray]) -> None:
+    def __init__(self, device: Device, sides: tuple[Rows | Array, ...], centres: list[np.ndarray]) -> None:
         self.device = device
+        self.sides = sides
         self.host = centres
         self.centres = [device.put(centre) for centre in centres]
         self.sums: list[Array] | None = None
 
-    def add(self, sides: tuple[Rows, ...], block: slice) -> None:
+    def add(self, block: slice) -> None:
         with self.device.exact():
             rows = [
                 self.device.centred(self.device.block_on_device(side, block), centre, f"rows {number}")
-                for number, (side, centre) in enumerate(zip(sides, self.centres, strict=True))
+                for number, (side, centre) in enumerate(zip(self.sides, self.centres, strict=True))
             ]
             sums = [self.device.double(one.sum(0)) for one in rows]
             sums.append(self.device.double(rows[0].T @ rows[-1]))
@@ -269,8 +274,9 @@ class _MomentSums:
         if self.sums is not None and other.sums is not None:
             self.sums = [a + b for a, b in zip(self.sums, other.sums, strict=True)]
 
-    def moments(self, n: int) -> Moments:
+    def result(self) -> Moments:
         assert self.sums is not None, "a matrix has at least one row"
+        n = len(self.sides[0])
         *sums, products = map(self.device.get, self.sums)
         products = products - np.outer(sums[0], sums[-1]) / n
         means = [centre.astype(np.float64) + total / n for centre, total in zip(self.host, sums, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 from zlib import crc32
 
@@ -86,28 +87,48 @@ def nearest(
         wanted = where.put(queries)
         middle = None if common is None else where.put(common)
 
-        def add(top: TopRows | TopTensors, block: slice) -> None:
-            # Each block is computed and copied to the device once, for all queries.
-            own = top.device
-            numbers = where.put(np.arange(block.start, block.stop))
-            with own.exact():
-                rows = own.block_on_device(base, block)
-                if middle is not None:
-                    rows = own.centred(rows, middle, "rows")
-                for part in row_blocks(m):
-                    products = own.product(wanted[part], rows.T, "products")
-                    if middle is not None:
-                        products -= own.row_products(rows, rows) / 2
-                    top.add(on_grid(products) if tied else products, numbers, part)
+        def make() -> _NearestRows:
+            top = top_rows(where.clone_for_thread(), m, k, seed)
+            return _NearestRows(top, base, wanted, middle, tied)
 
-        blocks = list(row_blocks(n, size))
-        top: TopRows | TopTensors = in_threads(
-            blocks, lambda: top_rows(where.clone_for_thread(), m, k, seed), add, most=where.threads
-        )
-        return top.fetched()
+        return in_threads(list(row_blocks(n, size)), make, most=where.threads)
 
     top = on_device(search, device)
     return Nearest(top.values, top.rows)
+
+
+@dataclass
+class _NearestRows:
+    """The rows of `base` that are nearest to each query, of all blocks that were added. `queries` and
+    `common` are on the device."""
+
+    top: TopRows | TopTensors
+    base: Rows
+    queries: Array
+    common: Array | None
+    tied: bool
+
+    def add(self, block: slice) -> None:
+        # Each block is computed and copied to the device once, for all queries.
+        device = self.top.device
+        numbers = device.put(np.arange(block.start, block.stop))
+        with device.exact():
+            rows = device.block_on_device(self.base, block)
+            if self.common is not None:
+                rows = device.centred(rows, self.common, "rows")
+            for part in row_blocks(len(self.queries)):
+                products = device.product(self.queries[part], rows.T, "products")
+                if self.common is not None:
+                    products -= device.row_products(rows, rows) / 2
+                if self.tied:
+                    products = on_grid(products)
+                self.top.add(products, numbers, part)
+
+    def merge(self, other: _NearestRows) -> None:
+        self.top.merge(other.top)  # type: ignore[arg-type]  # both lie on one kind of device
+
+    def result(self) -> TopRows:
+        return self.top.fetched()
 
 
 def nearest_within(base: Rows, queries: np.ndarray, k: int, device: str | None = None) -> np.ndarray:

@@ -11,15 +11,19 @@ from threading import Event, Lock
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+Part = TypeVar("Part", contravariant=True)
+Result = TypeVar("Result", covariant=True)
 
 
-class Accumulator(Protocol):
-    """What a thread adds its parts to."""
+class Accumulator(Protocol[Part, Result]):
+    """A result that is computed part by part. Each thread, device or worker adds its parts to its own
+    accumulator. Then these are merged, in order, and one has the result of all parts."""
 
-    def merge(self, other: Any, /) -> object: ...
+    def add(self, part: Part, /) -> None: ...
 
+    def merge(self, other: Any, /) -> None: ...
 
-Sums = TypeVar("Sums", bound=Accumulator)
+    def result(self) -> Result: ...
 
 
 class ProcessSetting:
@@ -56,33 +60,32 @@ _one_thread = ProcessSetting()
 
 
 def in_threads(
-    parts: Sequence[Any],
-    make: Callable[[], Sums],
-    add: Callable[[Sums, Any], None],
+    parts: Sequence[Part],
+    make: Callable[[], Accumulator[Part, Result]],
     done: Callable[[int, int], None] = lambda n_done, n: None,
     most: int | None = None,
-) -> Sums:
-    """The merged result of all parts. Each thread gets its own accumulator from `make`, and `add` adds a
-    fixed share of the parts to it, in order. The method `merge` of an accumulator joins them.
+) -> Result:
+    """The result of all parts. Each thread gets its own accumulator from `make`, and adds a fixed share of
+    the parts to it, in order.
 
     `done(n_done, n)` is called in the caller's thread, from time to time. An exception in one thread stops
     all threads. There are at most `most` threads.
     """
     stopped = Event()
 
-    def work(turn: int, n_threads: int) -> Sums:
-        result = make()
+    def work(turn: int, n_threads: int) -> Accumulator[Part, Result]:
+        total = make()
         try:
             for place in range(turn, len(parts), n_threads):
                 if stopped.is_set():
                     break
                 if not turn:
                     done(place, len(parts))
-                add(result, parts[place])
+                total.add(parts[place])
         except BaseException:
             stopped.set()
             raise
-        return result
+        return total
 
     with one_thread_products() as available:
         n_threads = max(1, min(available, len(parts), most or available))
@@ -92,7 +95,7 @@ def in_threads(
             for other in others:
                 first.merge(other.result())
     done(len(parts), len(parts))
-    return first
+    return first.result()
 
 
 @lru_cache(maxsize=1)

@@ -25,7 +25,7 @@ from relcore.scores.neighbours import CONVENTIONS, Neighbours, widths_differ
 from relcore.scores.plan import Plan, Take
 from relcore.scores.roles import NO_ROWS, RowRoles, ScoreRequest, to_full_index, to_kept_index
 from relcore.scores.score import Score
-from relcore.scores.sums import SeveralSums, Sums
+from relcore.scores.sums import PairBlock, SeveralSums, Sums
 from relcore.spaces.ids import RowNumbers, checked_strings
 from relcore.spaces.matching import paired_matrices
 from relcore.spaces.space import MatrixLike, ids_of
@@ -122,14 +122,6 @@ class RowPair:
         source, target = self.spaces
         widths = source.shape[1] + target.shape[1] + 2 * max(len(plan.roles.anchors) for plan in plans)
         block_rows = where.rows_at_once(where.block_rows, 4 * _COPIES * widths)
-
-        def add(several: SeveralSums, block: slice) -> None:
-            if self._classes is None:
-                labelled = None
-            else:
-                labelled = self._classes[block] >= 0
-            several.add(source, target, np.arange(block.start, block.stop), labelled, block)
-
         number, n_passes = self._passes
 
         def done(parts: int, n_parts: int) -> None:
@@ -138,13 +130,17 @@ class RowPair:
         # On a GPU, two threads help only if copies and kernels take longer than their start.
         alone = where.threads is not None and len(source) <= block_rows // 2
         if alone:
-            blocks = [slice(0, len(source))]
+            places = [slice(0, len(source))]
         else:
-            blocks = _blocks(len(source), block_rows)
-        several = in_threads(
-            blocks, lambda: SeveralSums(plans, where.clone_for_thread()), add, done, where.threads
-        )
-        return [sums.fetched() for sums in several.each]
+            places = _blocks(len(source), block_rows)
+        blocks = [self._block(place) for place in places]
+        return in_threads(blocks, lambda: SeveralSums(plans, where.clone_for_thread()), done, where.threads)
+
+    def _block(self, place: slice) -> PairBlock:
+        labelled = None
+        if self._classes is not None:
+            labelled = self._classes[place] >= 0
+        return PairBlock(self.spaces, place, labelled=labelled)
 
 
 def _blocks(n: int, block_rows: int = NumpyDevice.block_rows) -> list[slice]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,12 +24,39 @@ from relcore.scores.score import Score
 LONGEST = 11  # number of the longest rows of each space, which may decide a score
 
 
-class Sums:
-    """The sums and the nearest rows over all blocks that were added so far.
+@dataclass(frozen=True, eq=False)
+class PairBlock:
+    """Some rows of both spaces, of any real type.
 
-    Every row of the pair must be added once, in blocks of both spaces with their row numbers. `merge` adds
-    the sums over other rows that were collected with the same plan. `to_arrays` and `from_arrays` move sums
-    (a few MB) to another process. If a thread has several sums, they share the buffers of a device.
+    Attributes
+    ----------
+    spaces : two sources of rows
+    place : slice
+        Where the rows lie in both sources. By default, the sources have only these rows.
+    numbers : array (m,), optional
+        The row numbers. By default, they are those of `place`.
+    labelled : array (m,), optional
+        Which rows have a label. It is needed only if some rows have none.
+    """
+
+    spaces: tuple[RowSource, RowSource]
+    place: slice = field(default_factory=lambda: slice(None))
+    numbers: np.ndarray | None = None
+    labelled: np.ndarray | None = None
+
+    @property
+    def rows(self) -> np.ndarray:
+        if self.numbers is None:
+            return np.arange(self.place.start, self.place.stop)
+        return self.numbers
+
+
+class Sums:
+    """The sums and the nearest rows over all blocks that were added so far. It is an `Accumulator`.
+
+    Every row of the pair must be added once. `merge` adds the sums over other rows that were collected with
+    the same plan. `to_arrays` and `from_arrays` move sums (a few MB) to another process. If a thread has
+    several sums, they share the buffers of a device.
     """
 
     def __init__(self, plan: Plan, device: Device | None = None) -> None:
@@ -73,17 +99,9 @@ class Sums:
                     self._crossing[name] = put(between.astype(np.float32))
         self._cosines: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in self._crossing}
 
-    def add(
-        self,
-        source: RowSource,
-        target: RowSource,
-        rows: np.ndarray,
-        labelled: np.ndarray | None = None,
-        block: slice = slice(None),
-    ) -> None:
-        """Add a block of rows of both spaces, of any real type, with their numbers `rows` (m,). If only some
-        rows have a label, `labelled` (m,) says which.
-        """
+    def add(self, block: PairBlock) -> None:
+        rows = block.rows
+        labelled = block.labelled
         scored = np.flatnonzero(~np.isin(rows, self.plan.roles.left_out))
         kept = None
         if len(scored) < len(rows):
@@ -96,8 +114,8 @@ class Sums:
         self.n += len(rows)
         with self.device.exact():
             blocks = [
-                BlockRows(self.device, self._frames[side], side, X, block, kept)
-                for side, X in enumerate((source, target))
+                BlockRows(self.device, self._frames[side], side, X, block.place, kept)
+                for side, X in enumerate(block.spaces)
             ]
             if self.plan.request.sums:
                 for frame in {form.frame: None for forms in self._forms.values() for form in forms}:
@@ -209,7 +227,7 @@ class Sums:
         for name, parts in other._cosines.items():
             self._cosines[name] += parts
 
-    def fetched(self) -> Sums:
+    def result(self) -> Sums:
         """Copy the sums from the device to NumPy arrays, and return self."""
         get = self.device.get
         self._sums = {name: get(array) for name, array in self._sums.items()}
@@ -233,7 +251,7 @@ class Sums:
         return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        self.fetched()
+        self.result()
         arrays = {"n": np.array(self.n)}
         arrays |= {f"sum/{name}": array for name, array in self._sums.items()}
         arrays |= {f"rows/{name}": top.rows for name, top in self.tops.items()}
@@ -362,20 +380,22 @@ class Sums:
 
 
 class SeveralSums:
-    """The `Sums` of several plans, to which the same blocks are added."""
+    """The `Sums` of several plans, to which the same blocks are added. It is an `Accumulator`."""
 
     def __init__(self, plans: Sequence[Plan], device: Device | None = None) -> None:
         device = device or NumpyDevice()
         self.each = [Sums(plan, device) for plan in plans]
 
-    def add(self, *block: Any) -> None:
+    def add(self, block: PairBlock) -> None:
         for sums in self.each:
-            sums.add(*block)
+            sums.add(block)
 
-    def merge(self, other: SeveralSums) -> SeveralSums:
+    def merge(self, other: SeveralSums) -> None:
         for sums, more in zip(self.each, other.each, strict=True):
             sums.merge(more)
-        return self
+
+    def result(self) -> list[Sums]:
+        return [sums.result() for sums in self.each]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         numbered = enumerate(sums.to_arrays() for sums in self.each)

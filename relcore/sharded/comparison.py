@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -16,7 +16,6 @@ from relcore.base.report import Report
 from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
-from relcore.runs.entries import Entry
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.comparison import groups_of, metrics_of_a_pair, scores_of
@@ -26,8 +25,18 @@ from relcore.scores.plan import Plan, needed_rows
 from relcore.scores.roles import NO_ROWS, RowRoles, ScoreRequest, to_full_index, to_kept_index
 from relcore.scores.score import Score
 from relcore.scores.score_report import LIVE_QUERIES, scores_report
-from relcore.scores.sums import SeveralSums, Sums
-from relcore.sharded.runner import Partial, PassResult, Runner, Shards, ShardWork, keep, live_rows, read
+from relcore.scores.sums import PairBlock, SeveralSums, Sums
+from relcore.sharded.runner import (
+    Partial,
+    PassResult,
+    Runner,
+    Shards,
+    ShardTotal,
+    ShardWork,
+    keep,
+    live_rows,
+    read,
+)
 from relcore.sharded.space import ShardedSpace, shard_pairs
 from relcore.sharded.survey import Survey, chosen_anchors, gather, need_distinct_ids, wanted_ids
 from relcore.spaces.matching import distinct_names
@@ -56,26 +65,50 @@ class BlockWork(ShardWork):
 
     plans: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        return on_device(lambda where: self._summed(shards, store, report, where)).to_arrays(), {}
+    def start(self, store: Store, report: Progress = silent) -> BlockTotal:
+        return BlockTotal(read(store, self.plans, Plans), report)
 
-    def _summed(self, shards: Shards, store: Store, report: Progress, where: Device) -> SeveralSums:
-        plans = read(store, self.plans, Plans)
-        labelled = None
-        sums = SeveralSums(plans.each, where)
-        classes_of = plans.labels_of
-        for blocks, alive, rows, vectors in live_rows(shards, report, _ROWS, labels=classes_of >= 0):
-            if classes_of >= 0:
-                labels = blocks[classes_of].labels
+
+class BlockTotal(ShardTotal):
+    """The sums of all plans over the shards that were added."""
+
+    def __init__(self, plans: Plans, report: Progress) -> None:
+        self.plans = plans
+        self.report = report
+        self.sums: SeveralSums | None = None
+
+    def add(self, shards: Shards) -> None:
+        self._merge_sums(on_device(lambda where: self._sums_of(shards, where)))
+
+    def _sums_of(self, shards: Shards, where: Device) -> SeveralSums:
+        sums = SeveralSums(self.plans.each, where)
+        side = self.plans.labels_of
+        for blocks, alive, rows, (source, target) in live_rows(shards, self.report, _ROWS, labels=side >= 0):
+            labelled = None
+            if side >= 0:
+                labels = blocks[side].labels
                 labelled = np.array([labels[row] != "" for row in alive], dtype=bool)
-            sums.add(*vectors, to_kept_index(rows, plans.dropped), labelled)
+            numbers = to_kept_index(rows, self.plans.dropped)
+            sums.add(PairBlock((source, target), numbers=numbers, labelled=labelled))
+        sums.result()
         return sums
 
-    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        plans = read(store, self.plans, Plans).each
-        sums, more = (SeveralSums.from_arrays(plans, entry.arrays) for entry in (first, second))
-        sums.merge(more)
-        return sums.to_arrays(), {}
+    def merge(self, other: BlockTotal) -> None:
+        assert other.sums is not None, "only totals of some shards are merged"
+        self._merge_sums(other.sums)
+
+    def _merge_sums(self, more: SeveralSums) -> None:
+        if self.sums is None:
+            self.sums = more
+        else:
+            self.sums.merge(more)
+
+    def result(self) -> Partial:
+        assert self.sums is not None, "a pass has at least one shard"
+        return self.sums.to_arrays(), {}
+
+    def restore(self, arrays: Mapping[str, np.ndarray], facts: dict[str, Any]) -> None:
+        self.sums = SeveralSums.from_arrays(self.plans.each, arrays)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import resource
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ from relcore.base import records
 from relcore.base.errors import SpaceError, extra
 from relcore.base.rows import row_blocks
 from relcore.engine.device import device_of
-from relcore.runs.entries import Entry, digest_of
+from relcore.runs.entries import digest_of
 from relcore.runs.store import Store, in_use
 from relcore.runs.work import Context, Progress, silent
 from relcore.sharded.space import Shard, ShardBlock, aligned_blocks
@@ -36,9 +36,28 @@ Shards = tuple[Shard, ...]  # the shards that one job reads together, one from e
 Partial = tuple[Arrays, dict[str, Any]]  # arrays of limited size, and data as JSON
 
 
+class ShardTotal(ABC):
+    """What a pass collects: an `Accumulator` whose parts are shards, and whose result can be stored and read
+    again by another process."""
+
+    @abstractmethod
+    def add(self, shards: Shards, /) -> None:
+        """Add one shard of each space."""
+
+    @abstractmethod
+    def merge(self, other: Any, /) -> None:
+        """Add what another total collected from later shards."""
+
+    @abstractmethod
+    def result(self) -> Partial: ...
+
+    @abstractmethod
+    def restore(self, arrays: Mapping[str, np.ndarray], facts: dict[str, Any]) -> None:
+        """Take over the stored `result` of another total. This total must be empty."""
+
+
 class ShardWork(ABC):
-    """The base class of computations in one pass over shards. A subclass computes the partial result of a
-    shard, and merges two partial results.
+    """The base class of computations in one pass over shards.
 
     Subclasses are frozen dataclasses whose fields are small settings. Large values are stored by `keep`, and
     a field has their key.
@@ -62,12 +81,8 @@ class ShardWork(ABC):
     on_device: ClassVar[bool] = False
 
     @abstractmethod
-    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        """Compute the partial result for one shard of each space."""
-
-    @abstractmethod
-    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        """Merge two partial results. The shards of `first` come before those of `second`."""
+    def start(self, store: Store, report: Progress = silent) -> ShardTotal:
+        """An empty total, which calls `report` while it adds a shard."""
 
     def holds(self, facts: dict[str, Any]) -> bool:
         """Whether a partial result is still valid, for example because its files still exist."""
@@ -109,7 +124,9 @@ def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
         return
     cpu = time.thread_time()
     clock = time.monotonic()
-    arrays, facts = work.of_shard(shards, context.store, context.report)
+    total = work.start(context.store, context.report)
+    total.add(shards)
+    arrays, facts = total.result()
     # In megabytes; ru_maxrss is in kilobytes on Linux.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     worker = f"{socket.gethostname()}:{os.getpid()}"
@@ -143,10 +160,10 @@ class Runner:
                 self._on_workers(work, missing, title, total)
             total.add(())
             self._tell(total, 0, title, "")
-        facts = total.entry.metadata
-        ran = tuple(ShardRun(*row) for row in facts["ran"])
+        arrays, facts = total.merged.result()
+        ran = tuple(ShardRun(*row) for row in total.ran)
         seconds = time.monotonic() - started
-        result = PassResult(dict(total.entry.arrays), facts["facts"], ran, len(missing), seconds)
+        result = PassResult(arrays, facts, ran, len(missing), seconds)
         self.done.append((title, result))
         return result
 
@@ -235,13 +252,16 @@ class _Total:
         self.parts = parts
         self.store = store
         self.n = 0
-        self.entry = None
-        self._added = []
+        self.merged = work.start(store)
+        self.ran: list[list[Any]] = []
+        self._added: list[str] = []
         ends = [len(parts), *range(len(parts) // FAN * FAN, 0, -FAN)]
         kept = ((n, work.key(parts[:n])) for n in ends)
         if known := next((place for place in kept if self._is_good(place[1])), None):
             self.n = known[0]
-            self.entry = store.get(known[1])
+            entry = store.get(known[1])
+            self.merged.restore(entry.arrays, entry.metadata["facts"])
+            self.ran = entry.metadata["ran"]
             self._added = [known[1]]
 
     def missing(self) -> list[Shards]:
@@ -260,16 +280,19 @@ class _Total:
                 raise SpaceError(
                     f"{name}: expected its result in the store, got none; run the same command again"
                 )
-            if self.entry is not None:
-                ran = [*self.entry.metadata["ran"], *entry.metadata["ran"]]
-                arrays, facts = self.work.merged(self.entry, entry, self.store)
-                entry = Entry(arrays, {"facts": facts, "ran": ran})
+            shard = self.work.start(self.store)
+            shard.restore(entry.arrays, entry.metadata["facts"])
+            if self.n:
+                self.merged.merge(shard)
+            else:
+                self.merged = shard
             self.n += 1
-            self.entry = entry
+            self.ran = [*self.ran, *entry.metadata["ran"]]
             self._added.append(key)
             if self.n > 1 and (self.n % FAN == 0 or self.n == len(self.parts)):
                 whole = self.work.key(self.parts[: self.n])
-                self.store.put(whole, entry.arrays, entry.metadata)
+                arrays, facts = self.merged.result()
+                self.store.put(whole, arrays, {"facts": facts, "ran": self.ran})
                 for part in () if self.work.writes else self._added:
                     self.store.remove(part)
                 self._added = [whole]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,21 @@ import pandas as pd
 from relcore.base.errors import SpaceError, quote
 from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address
 from relcore.catalog.encodings import put_encoding
-from relcore.runs.entries import Entry, digest_of
+from relcore.runs.entries import digest_of
 from relcore.runs.store import Store
 from relcore.runs.work import Context, Progress, silent
-from relcore.scores.roles import to_full_index
-from relcore.sharded.runner import Partial, PassResult, Runner, Shards, ShardWork, keep, live_rows, read
+from relcore.scores.roles import NO_ROWS, to_full_index
+from relcore.sharded.runner import (
+    Partial,
+    PassResult,
+    Runner,
+    Shards,
+    ShardTotal,
+    ShardWork,
+    keep,
+    live_rows,
+    read,
+)
 from relcore.sharded.space import ShardedSpace, finite, is_sharded, need_same_ids
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import row_keys
@@ -53,77 +63,109 @@ class Survey(ShardWork):
     wanted: tuple[str, ...] = ()
     classes_of: int = -1
 
-    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        n = 0
-        sums = [np.zeros(shard.width) for shard in shards]
+    def start(self, store: Store, report: Progress = silent) -> SurveyTotal:
+        return SurveyTotal(self, report)
+
+
+@dataclass(eq=False)
+class SurveyTotal(ShardTotal):
+    """The counts, sums and rows that a `Survey` collects. `by_key` are the smallest keys, and their rows."""
+
+    survey: Survey
+    report: Progress = silent
+    n: int = 0
+    sums: list[np.ndarray] = field(default_factory=list)
+    dropped: np.ndarray = field(default_factory=NO_ROWS.copy)
+    classes: Counter[str] | None = field(default_factory=Counter)
+    wanted: np.ndarray = field(default_factory=lambda: np.empty((2, 0), np.int64))
+    by_key: tuple[np.ndarray, np.ndarray] = (np.empty(0), NO_ROWS)
+
+    def add(self, shards: Shards) -> None:
+        classes_of = self.survey.classes_of
+        if not self.sums:
+            self.sums = [np.zeros(shard.width) for shard in shards]
         dropped = []
-        classes = Counter()
-        wanted = pd.Index(self.wanted, dtype=object)
         places = []
-        smallest = np.empty(0), np.empty(0, np.int64)
-        for blocks, alive, rows, vectors in live_rows(shards, report, labels=self.classes_of >= 0):
+        for blocks, alive, rows, vectors in live_rows(shards, self.report, labels=classes_of >= 0):
             need_same_ids(shards, blocks)
-            for shard, block, side, X in zip(shards, blocks, sums, vectors, strict=True):
+            for shard, block, total, X in zip(shards, blocks, self.sums, vectors, strict=True):
                 finite(shard, block)
-                side += X.sum(axis=0, dtype=np.float64)
-            n += len(rows)
+                total += X.sum(axis=0, dtype=np.float64)
+            self.n += len(rows)
             first = shards[0].start + blocks[0].first
             every = np.arange(first, first + len(blocks[0].vectors))
             dropped.append(np.setdiff1d(every, rows, assume_unique=True))
-            ids = None
-            if self.n_candidates or len(wanted):
+            if self.survey.n_candidates or self.survey.wanted:
                 ids = shards[0].ids_of(blocks[0])
-            if ids is not None and shards[0].ids:
-                index = pd.Index(ids, dtype=object)
-                if not index.is_unique:
-                    twice = index[index.duplicated()].unique()
-                    raise SpaceError(
-                        f"{shards[0].name}: ids must be distinct, {len(twice):,} occur more than once, first"
-                        f" {quote(twice[:3])}; mend them"
-                    )
-                if len(wanted):
-                    where = wanted.get_indexer(ids)
-                else:
-                    where = np.full(len(ids), -1)
-                places.append(np.stack([where, every])[:, where >= 0])
-            if self.n_candidates:
-                keys = row_keys(ids[alive], self.stream, self.random_state)
-                smallest = self._smallest(smallest, (keys, rows))
-            if self.classes_of >= 0 and len(classes) <= _MOST_CLASSES:
-                labels = blocks[self.classes_of].labels
-                classes.update(labels[row] for row in alive if labels[row])
-        arrays = {f"sums_{side}": total for side, total in enumerate(sums)}
-        arrays |= {"keys": smallest[0], "rows": smallest[1]}
-        arrays["dropped"] = _few(np.concatenate([*dropped, np.empty(0, np.int64)]))
-        arrays["wanted"] = np.concatenate([*places, np.empty((2, 0), np.int64)], axis=1)
-        return arrays, {"n": n, "classes": _few_classes(classes)}
+                if shards[0].ids:
+                    places.append(self._wanted_among(ids, every, shards[0].name))
+                if self.survey.n_candidates:
+                    keys = row_keys(ids[alive], self.survey.stream, self.survey.random_state)
+                    self.by_key = self._smallest((keys, rows))
+            if classes_of >= 0 and self.classes is not None:
+                labels = blocks[classes_of].labels
+                more = Counter(labels[row] for row in alive if labels[row])
+                self.classes = _few_classes(self.classes + more)
+        self.dropped = _few(np.concatenate([self.dropped, *dropped]))
+        self.wanted = np.concatenate([self.wanted, *places], axis=1)
 
-    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        pairs = {name: (array, second.arrays[name]) for name, array in first.arrays.items()}
-        keys, rows = self._smallest(*zip(pairs.pop("keys"), pairs.pop("rows"), strict=True))
-        arrays = {"keys": keys, "rows": rows, "dropped": _few(np.concatenate(pairs.pop("dropped")))}
-        arrays["wanted"] = np.concatenate(pairs.pop("wanted"), axis=1)
-        for name, (sums, more) in pairs.items():
-            arrays[name] = sums + more
-        facts = first.metadata["facts"]
-        more = second.metadata["facts"]
-        classes = None
-        if None not in (facts["classes"], more["classes"]):
-            classes = _few_classes(Counter(facts["classes"]) + Counter(more["classes"]))
-        return arrays, {"n": facts["n"] + more["n"], "classes": classes}
+    def _wanted_among(self, ids: np.ndarray, rows: np.ndarray, shard: str) -> np.ndarray:
+        """For the rows (m,) of a block with these ids: positions in the ids `wanted`, and row numbers."""
+        index = pd.Index(ids, dtype=object)
+        if not index.is_unique:
+            twice = index[index.duplicated()].unique()
+            raise SpaceError(
+                f"{shard}: ids must be distinct, {len(twice):,} occur more than once, first"
+                f" {quote(twice[:3])}; mend them"
+            )
+        where = np.full(len(ids), -1)
+        if self.survey.wanted:
+            where = pd.Index(self.survey.wanted, dtype=object).get_indexer(ids)
+        return np.stack([where, rows])[:, where >= 0]
 
-    def _smallest(
-        self, held: tuple[np.ndarray, np.ndarray], more: tuple[np.ndarray, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _smallest(self, more: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest keys and their rows, of those held and of `more`."""
+        n = self.survey.n_candidates
+        held_keys, held_rows = self.by_key
         keys, rows = more
-        if 0 < len(held[0]) == self.n_candidates:
-            near = keys < held[0][-1]
+        if 0 < len(held_keys) == n:
+            near = keys < held_keys[-1]
             keys = keys[near]
             rows = rows[near]
-        keys = np.concatenate([held[0], keys])
-        rows = np.concatenate([held[1], rows])
-        order = np.argsort(keys, kind="stable")[: self.n_candidates]
+        keys = np.concatenate([held_keys, keys])
+        rows = np.concatenate([held_rows, rows])
+        order = np.argsort(keys, kind="stable")[:n]
         return keys[order], rows[order]
+
+    def merge(self, other: SurveyTotal) -> None:
+        self.n += other.n
+        self.sums = [total + more for total, more in zip(self.sums, other.sums, strict=True)]
+        self.dropped = _few(np.concatenate([self.dropped, other.dropped]))
+        self.wanted = np.concatenate([self.wanted, other.wanted], axis=1)
+        self.by_key = self._smallest(other.by_key)
+        if self.classes is None or other.classes is None:
+            self.classes = None
+        else:
+            self.classes = _few_classes(self.classes + other.classes)
+
+    def result(self) -> Partial:
+        arrays = {f"sums_{side}": total for side, total in enumerate(self.sums)}
+        keys, rows = self.by_key
+        arrays |= {"keys": keys, "rows": rows, "dropped": self.dropped, "wanted": self.wanted}
+        classes = None
+        if self.classes is not None:
+            classes = dict(self.classes)
+        return arrays, {"n": self.n, "classes": classes}
+
+    def restore(self, arrays: Mapping[str, np.ndarray], facts: dict[str, Any]) -> None:
+        self.n = facts["n"]
+        self.sums = [arrays[name] for name in sorted(arrays) if name.startswith("sums_")]
+        self.dropped = arrays["dropped"]
+        self.wanted = arrays["wanted"]
+        self.by_key = arrays["keys"], arrays["rows"]
+        self.classes = None
+        if facts["classes"] is not None:
+            self.classes = Counter(facts["classes"])
 
 
 def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
@@ -147,9 +189,9 @@ def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
         )
 
 
-def _few_classes(classes: Counter[str]) -> dict[str, int] | None:
+def _few_classes(classes: Counter[str]) -> Counter[str] | None:
     if len(classes) <= _MOST_CLASSES:
-        return dict(classes)
+        return classes
     return None
 
 
@@ -185,29 +227,55 @@ class Gather(ShardWork):
     texts: bool = False
     vectors: bool = True
 
-    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        shard = shards[0]
-        rows = read(store, self.wanted, RowList).rows
-        here = rows[(rows >= shard.start) & (rows < shard.start + shard.n)]
-        arrays = {"rows": here}
-        ids = []
-        labels = []
-        if self.vectors:
-            arrays |= {f"vectors_{side}": part.take(here - shard.start) for side, part in enumerate(shards)}
-        if not self.texts:
-            return arrays, {}
-        for block, _, places in shard.holding(here - shard.start, labels=True):
-            ids += shard.ids_of(block)[places].tolist()
-            if shard.labels:
-                labels += [block.labels[place] for place in places]
-        return arrays, {"ids": ids, "labels": labels if shard.labels else None}
+    def start(self, store: Store, report: Progress = silent) -> GatherTotal:
+        return GatherTotal(self, read(store, self.wanted, RowList).rows)
 
-    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        arrays = {name: np.concatenate([rows, second.arrays[name]]) for name, rows in first.arrays.items()}
-        pairs = {
-            name: (texts, second.metadata["facts"][name]) for name, texts in first.metadata["facts"].items()
-        }
-        return arrays, {name: None if None in pair else pair[0] + pair[1] for name, pair in pairs.items()}
+
+@dataclass(eq=False)
+class GatherTotal(ShardTotal):
+    """The rows that a `Gather` found. Each list has one item for each shard."""
+
+    gather: Gather
+    wanted: np.ndarray
+    found: list[dict[str, np.ndarray]] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    labels: list[str] | None = field(default_factory=list)
+
+    def add(self, shards: Shards) -> None:
+        shard = shards[0]
+        here = self.wanted[(self.wanted >= shard.start) & (self.wanted < shard.start + shard.n)]
+        arrays = {"rows": here}
+        if self.gather.vectors:
+            arrays |= {f"vectors_{side}": part.take(here - shard.start) for side, part in enumerate(shards)}
+        self.found.append(arrays)
+        if not self.gather.texts:
+            return
+        if not shard.labels:
+            self.labels = None
+        for block, _, places in shard.holding(here - shard.start, labels=True):
+            self.ids += shard.ids_of(block)[places].tolist()
+            if self.labels is not None:
+                self.labels += [block.labels[place] for place in places]
+
+    def merge(self, other: GatherTotal) -> None:
+        self.found += other.found
+        self.ids += other.ids
+        if self.labels is None or other.labels is None:
+            self.labels = None
+        else:
+            self.labels += other.labels
+
+    def result(self) -> Partial:
+        arrays = {name: np.concatenate([part[name] for part in self.found]) for name in self.found[0]}
+        if not self.gather.texts:
+            return arrays, {}
+        return arrays, {"ids": self.ids, "labels": self.labels}
+
+    def restore(self, arrays: Mapping[str, np.ndarray], facts: dict[str, Any]) -> None:
+        self.found = [dict(arrays)]
+        if self.gather.texts:
+            self.ids = list(facts["ids"])
+            self.labels = facts["labels"]
 
 
 def gather(

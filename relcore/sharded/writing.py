@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -22,11 +22,10 @@ from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import is_address
 from relcore.files.saving import OF_VECTORS, write_parquet
 from relcore.represent.representations import ProjectionSpec
-from relcore.runs.entries import Entry
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.sharded.places import beside, filesystem, list_files, open_url, replacing
-from relcore.sharded.runner import Partial, Runner, Shards, ShardWork, keep, read
+from relcore.sharded.runner import Partial, Runner, Shards, ShardTotal, ShardWork, keep, read
 from relcore.sharded.space import Shard, ShardBlock, ShardedSpace, finite
 from relcore.sharded.survey import Survey, chosen_anchors, gather, wanted_ids
 
@@ -83,33 +82,58 @@ class WriteRows(ShardWork):
     goal: str
     format: str
 
-    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        (shard,) = shards
-        function = read(store, self.map, _MAPS[self.of].load()).function
-        width = function(np.ones((1, shard.width), dtype=np.float32)).shape[1]
-        url = beside(_written_to(self.goal), f"{shard.name.rsplit('.', 1)[0]}.{self.format}")
-        blocks = self._mapped(shard, function, report)
-        urls = (_write_npy if self.format == "npy" else _write_parquet)(url, shard, blocks, width)
-        files = [url.rsplit("/", 1)[1] for url in urls]
-        return {}, {"files": {shard.name: files}, "rows": shard.n, "width": width}
-
-    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        facts = first.metadata["facts"]
-        more = second.metadata["facts"]
-        return {}, facts | {"files": facts["files"] | more["files"], "rows": facts["rows"] + more["rows"]}
+    def start(self, store: Store, report: Progress = silent) -> WrittenTotal:
+        return WrittenTotal(self, store, report)
 
     def holds(self, facts: dict) -> bool:
         files, path = filesystem(_written_to(self.goal))
         return all(files.exists(beside(path, name)) for names in facts["files"].values() for name in names)
 
-    @staticmethod
-    def _mapped(shard: Shard, function: RowMap, report: Progress) -> Iterator[ShardBlock]:
+
+@dataclass(eq=False)
+class WrittenTotal(ShardTotal):
+    """What `WriteRows` wrote: the names of files by shard, and the number and width of the rows."""
+
+    work: WriteRows
+    store: Store
+    report: Progress
+    files: dict[str, list[str]] = field(default_factory=dict)
+    rows: int = 0
+    width: int = 0
+
+    def add(self, shards: Shards) -> None:
+        (shard,) = shards
+        function = read(self.store, self.work.map, _MAPS[self.work.of].load()).function
+        self.width = function(np.ones((1, shard.width), dtype=np.float32)).shape[1]
+        format = self.work.format
+        url = beside(_written_to(self.work.goal), f"{shard.name.rsplit('.', 1)[0]}.{format}")
+        if format == "npy":
+            write = _write_npy
+        else:
+            write = _write_parquet
+        urls = write(url, shard, self._mapped(shard, function), self.width)
+        self.files[shard.name] = [url.rsplit("/", 1)[1] for url in urls]
+        self.rows += shard.n
+
+    def _mapped(self, shard: Shard, function: RowMap) -> Iterator[ShardBlock]:
         for block in shard.blocks(labels=True):
             vectors = finite(shard, block)
             for part in row_blocks(len(vectors), _MAPPED_ROWS):
                 texts = [None if column is None else column[part] for column in (block.ids, block.labels)]
                 yield ShardBlock(block.first + part.start, function(vectors[part]), *texts)
-                report(block.first + part.stop, shard.n, shard.name)
+                self.report(block.first + part.stop, shard.n, shard.name)
+
+    def merge(self, other: WrittenTotal) -> None:
+        self.files |= other.files
+        self.rows += other.rows
+
+    def result(self) -> Partial:
+        return {}, {"files": self.files, "rows": self.rows, "width": self.width}
+
+    def restore(self, arrays: Mapping[str, np.ndarray], facts: dict[str, Any]) -> None:
+        self.files = dict(facts["files"])
+        self.rows = facts["rows"]
+        self.width = facts["width"]
 
 
 def _write_npy(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int) -> list[str]:

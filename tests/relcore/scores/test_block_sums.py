@@ -8,7 +8,7 @@ from relcore.engine.top_rows import TopRows
 from relcore.represent.representations import REPRESENTATIONS
 from relcore.scores.passes import AlignedPair, RowPair
 from relcore.scores.roles import RowRoles, ScoreRequest
-from relcore.scores.sums import Sums
+from relcore.scores.sums import PairBlock, Sums
 
 N = 500
 ANCHORS = np.arange(20, 60)
@@ -34,7 +34,7 @@ def plan(request):
 def summed(plan, blocks, device="cpu"):
     found = Sums(plan, device_of(device))
     for rows in blocks:
-        found.add(*(X[rows] for X in SPACES), rows)
+        found.add(PairBlock(tuple(X[rows] for X in SPACES), numbers=rows))
     return found
 
 

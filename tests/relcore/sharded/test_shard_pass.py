@@ -17,7 +17,7 @@ from relcore.runs.entries import StoreError
 from relcore.runs.jobs import QueueInPlace
 from relcore.runs.store import Store
 from relcore.sharded.comparison import compare_shards
-from relcore.sharded.runner import FAN, Runner, ShardWork
+from relcore.sharded.runner import FAN, Runner, ShardTotal, ShardWork
 from relcore.sharded.space import ShardedSpace, shard_pairs
 from relcore.sharded.survey import Survey
 from relcore.sharded.threads import run_in_threads
@@ -37,20 +37,38 @@ class Sums(ShardWork):
     dies_in: str = ""
     fails_in: str = ""
 
-    def of_shard(self, shards, store, report=lambda *told: None):
-        with open(self.log, "a") as file:
-            file.write(f"{shards[0].name}\n")
-        if shards[0].name == self.fails_in and Path(self.log).read_text().count(self.fails_in) == 1:
-            raise SpaceError(f"{shards[0].name}: broken")
-        if shards[0].name == self.dies_in and Path(self.log).read_text().count(self.dies_in) == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return {"sum": sum(block.vectors.sum(axis=0, dtype=np.float64) for block in shards[0].blocks())}, {
-            "n": shards[0].n
-        }
+    def start(self, store, report=lambda *told: None):
+        return SumsTotal(self)
 
-    def merged(self, first, second, store):
-        facts = [one.metadata["facts"]["n"] for one in (first, second)]
-        return {"sum": first.arrays["sum"] + second.arrays["sum"]}, {"n": sum(facts)}
+
+class SumsTotal(ShardTotal):
+    def __init__(self, work):
+        self.work = work
+        self.sum = 0
+        self.n = 0
+
+    def add(self, shards):
+        log = Path(self.work.log)
+        name = shards[0].name
+        with log.open("a") as file:
+            file.write(f"{name}\n")
+        if name == self.work.fails_in and log.read_text().count(name) == 1:
+            raise SpaceError(f"{name}: broken")
+        if name == self.work.dies_in and log.read_text().count(name) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.sum = self.sum + sum(block.vectors.sum(axis=0, dtype=np.float64) for block in shards[0].blocks())
+        self.n += shards[0].n
+
+    def merge(self, other):
+        self.sum = self.sum + other.sum
+        self.n += other.n
+
+    def result(self):
+        return {"sum": self.sum}, {"n": self.n}
+
+    def restore(self, arrays, facts):
+        self.sum = arrays["sum"]
+        self.n = facts["n"]
 
 
 @pytest.fixture(scope="module")
