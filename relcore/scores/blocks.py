@@ -61,6 +61,19 @@ class Representation:
             return vectors
         return vectors @ self.matrix
 
+    def mapped_products(self, products: np.ndarray, other: Representation) -> np.ndarray:
+        """Convert Σ x yᵀ (w, w), where x are coordinates of this space and y those of another, to the sum of
+        products of rows of the representations."""
+        return other.mapped(self.mapped(products.T).T)
+
+    def row_of_centre(self, frame: Coordinates) -> np.ndarray:
+        """The row of the representation whose coordinates are the centre of the frame, as float64."""
+        if not self.of_centred:
+            return self.mapped(frame.centre.astype(np.float64))
+        if self.shift is None:
+            return np.zeros(1)
+        return self.shift.astype(np.float64)
+
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
@@ -142,33 +155,33 @@ class BlockRows:
         centre = self.frames[name].centre
         return self._once(f"{name} centred", self.device.centred, rows, centre)
 
-    def directions(self, form: Representation) -> Array:
+    def directions(self, representation: Representation) -> Array:
         """The rows of a representation scaled to length 1, (m, w)."""
-        rows = self.coordinates(form.frame)
+        rows = self.coordinates(representation.frame)
         buffer = f"moved {self.side}"
-        if form.factors is not None:
-            rows = self.device.scaled(rows, form.factors, buffer)
-        elif form.of_centred:
-            rows = self._turned(form)
-        if form.shift is not None:
-            rows = self.device.centred(rows, -form.shift, buffer)
+        if representation.factors is not None:
+            rows = self.device.scaled(rows, representation.factors, buffer)
+        elif representation.of_centred:
+            rows = self._turned(representation)
+        if representation.shift is not None:
+            rows = self.device.centred(rows, -representation.shift, buffer)
         return self.device.unit(rows, f"unit {self.side}")
 
-    def squares(self, form: Representation) -> Array:
+    def squares(self, representation: Representation) -> Array:
         """The squared lengths (m,) of the centred rows of a representation."""
-        if form.factors is None:
-            turned = self._turned(form)
+        if representation.factors is None:
+            turned = self._turned(representation)
             return self.device.row_products(turned, turned)
-        rows = self.centred(form.frame)
-        name = f"{form.frame} squared"
+        rows = self.centred(representation.frame)
+        name = f"{representation.frame} squared"
         squares = self._once(name, self.device.scaled, rows, rows)
-        return squares @ (form.factors * form.factors)
+        return squares @ (representation.factors * representation.factors)
 
-    def _turned(self, form: Representation) -> Array:
-        rows = self.centred(form.frame)
-        if form.matrix is None:
+    def _turned(self, representation: Representation) -> Array:
+        rows = self.centred(representation.frame)
+        if representation.matrix is None:
             return rows
-        return self._once("by matrix", self.device.product, rows, form.matrix)
+        return self._once("by matrix", self.device.product, rows, representation.matrix)
 
     def _coordinates(self, frame: Coordinates, buffer: str) -> Array:
         if frame.turn is not None:
@@ -196,7 +209,7 @@ class BlockRows:
 def frames_of(
     request: ScoreRequest, roles: RowRoles, mean: np.ndarray, gathered: Mapping[str, np.ndarray], side: int
 ) -> CoordinatesByName:
-    forms = set(request.forms)
+    representations = set(request.representations)
     spec = request.projection
     sample = gathered["centre"]
     total = roles.n * mean
@@ -205,13 +218,13 @@ def frames_of(
         rest = total - gathered["left out"].sum(axis=0, dtype=np.float64)
         centre = mean_row(sample, rest / len(roles))
     frames = {"raw": Coordinates(centre)}
-    if "whitened" in forms or ("relative" in forms and spec.similarity == "cosine"):
+    if "whitened" in representations or ("relative" in representations and spec.similarity == "cosine"):
         axes = AnchorAxes.of(unit_rows(gathered["anchors"], mean if spec.center else None))
         moved = mean if spec.center else None
         frames["turned"] = Coordinates(
             np.zeros(1), moved, axes.turn.astype(np.float32), axes.stretch, axes.basis
         )
-    if "relative" in forms and spec.similarity != "cosine":
+    if "relative" in representations and spec.similarity != "cosine":
         known = gathered.get("clustered", sample[:0])
         frames["own"] = Coordinates(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
     rows = BlockRows(NumpyDevice(), frames, side, sample)

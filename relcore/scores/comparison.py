@@ -182,10 +182,10 @@ def score_representations(
         if group[0] != "absolute":
             own = anchors
         roles = RowRoles(len(match), own, split.queries(n_queries), split.untested, rows.labelled)
-        parts.append((replace(request, forms=group), roles))
+        parts.append((replace(request, representations=group), roles))
     pairs = {}
     for sums in rows.sums_of(parts):
-        for representation in sums.plan.forms:
+        for representation in sums.plan.representations:
             made = partial(represent, match, representation, anchor_ids, projection)
             pairs[representation] = AlignedPair.passed(
                 rows, representation, sums, splits[representation], made

@@ -156,9 +156,9 @@ class _Directions:
     """The scored rows of one space as unit rows (t, w) of a representation. They are computed when they are
     indexed."""
 
-    def __init__(self, plan: Plan, form: str, side: int, take: Take) -> None:
+    def __init__(self, plan: Plan, representation: str, side: int, take: Take) -> None:
         self.plan = plan
-        self.form = form
+        self.representation = representation
         self.side = side
         self.take = take
 
@@ -168,7 +168,7 @@ class _Directions:
     def __getitem__(self, places: np.ndarray | slice) -> np.ndarray:
         places = np.arange(len(self))[places]
         rows = self.take(self.side, to_full_index(places.ravel(), self.plan.roles.left_out))
-        directions = self.plan.directions(self.form, self.side, rows)
+        directions = self.plan.directions(self.representation, self.side, rows)
         return directions.reshape(*places.shape, directions.shape[1])
 
 
@@ -289,17 +289,17 @@ class AlignedPair:
 
     @classmethod
     def passed(
-        cls, rows: RowPair, form: str, seen: Sums, split: Split | None = None, made: Any = None
+        cls, rows: RowPair, representation: str, seen: Sums, split: Split | None = None, made: Any = None
     ) -> AlignedPair:
         """A pair in one representation, whose sums and nearest rows are those `seen` by a pass."""
         plan = seen.plan
-        pair = cls(rows, replace(plan.request, forms=(form,)), plan.roles, split, made)
+        pair = cls(rows, replace(plan.request, representations=(representation,)), plan.roles, split, made)
         pair.searched = pair.summed = seen
         return pair
 
     @property
-    def form(self) -> str:
-        return self.request.forms[0]
+    def representation(self) -> str:
+        return self.request.representations[0]
 
     @property
     def k(self) -> int:
@@ -331,7 +331,7 @@ class AlignedPair:
     def same_width(self) -> bool:
         """Whether rows of one space can be compared with rows of the other space."""
         source, target = self.rows.spaces
-        return self.form != "absolute" or source.shape[1] == target.shape[1]
+        return self.representation != "absolute" or source.shape[1] == target.shape[1]
 
     @cached_property
     def source(self) -> np.ndarray:
@@ -345,8 +345,8 @@ class AlignedPair:
     def _scored(self, side: int) -> np.ndarray:
         if self.made is None:
             raise SpaceError(
-                f"{self.form}: expected a metric that reads sums and neighbours, got one that reads all rows;"
-                " declare its `reads` as 'rows'"
+                f"{self.representation}: expected a metric that reads sums and neighbours, got one that reads"
+                " all rows; declare its `reads` as 'rows'"
             )
         rows = self.made()[side]
         if len(self.roles.left_out):
@@ -376,46 +376,49 @@ class AlignedPair:
         lists = {}
         left_out = plan.roles.left_out
         queries = to_kept_index(plan.roles.queries, left_out)
-        for search in plan.searched(self.form):
+        for search in plan.searched(self.representation):
             if not search.labelled:
-                rows = to_kept_index(self.searched.nearest(self.form, search), left_out)
+                rows = to_kept_index(self.searched.nearest(self.representation, search), left_out)
                 if search.alone:
                     lists[search.name] = without_itself(queries, rows)
                 else:
                     lists[search.name] = rows
-        source, target = (_Directions(plan, self.form, side, self.rows.take) for side in (0, 1))
+        source = _Directions(plan, self.representation, 0, self.rows.take)
+        target = _Directions(plan, self.representation, 1, self.rows.take)
         return Neighbours.listed((source, target), queries, lists, self.k, self.convention)
 
     @cached_property
     def cosines(self) -> np.ndarray:
         """The cosine of each scored row with its partner, (t,). The spaces must have the same width."""
-        return self.summed.cosines(self.form)[self.known_split.test]
+        return self.summed.cosines(self.representation)[self.known_split.test]
 
     def linear_cka(self) -> Score:
         seen = self.summed
-        form = self.form
+        representation = self.representation
         note = ""
-        sums = seen.linear_cka(form)
-        decisive = seen.decisive_rows(form)
+        sums = seen.linear_cka(representation)
+        decisive = seen.decisive_rows(representation)
         if len(decisive):
             others = self.rows.sums_of([(replace(self.request, sums=True), self.roles.without(decisive))])[0]
-            without = others.linear_cka(form).value()
+            without = others.linear_cka(representation).value()
             names = lambda: self.rows.names(decisive[:3])  # noqa: E731
             note = decided_note(sums.value(), without, len(decisive), names)
         return sums.score(note)
 
     def mean_cosine(self) -> Score:
-        return self.summed.mean_cosine(self.form)
+        return self.summed.mean_cosine(self.representation)
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The scored rows at these positions (m,) in both spaces. They may be rotated, shifted and scaled,
         which does not change linear CKA."""
         plan = self.summed.plan
         numbers = self.known_split.test[places]
-        blocks = [plan.block(side, self.rows.take(side, numbers)) for side in (0, 1)]
-        pairs = zip(plan.forms[self.form], blocks, strict=True)
-        source, target = (form.mapped(block.centred(form.frame)).astype(np.float32) for form, block in pairs)
-        return source, target
+        found = []
+        for side, representation in enumerate(plan.representations[self.representation]):
+            block = plan.block(side, self.rows.take(side, numbers))
+            rows = representation.mapped(block.centred(representation.frame))
+            found.append(rows.astype(np.float32))
+        return found[0], found[1]
 
     def of_some_rows(self, make: Callable[[np.ndarray, np.ndarray], Any], places: np.ndarray) -> Any:
         """The result of `make` for `some_rows` at these positions. It is cached, and shared with pairs that
@@ -441,10 +444,11 @@ class AlignedPair:
         k = min(self.k, n - 1)
         if sizes[sizes - 1 > k / 2].sum() < n / 2:
             return None
-        searches = self.searched.plan.searched(self.form)
+        searches = self.searched.plan.searched(self.representation)
         # The search among labelled rows comes after the search among all rows.
         last = {search.base: search for search in searches if search.base != search.queries}
-        lists = tuple(self.searched.nearest(self.form, one)[labelled, : k + 1] for one in last.values())
+        found = [self.searched.nearest(self.representation, search) for search in last.values()]
+        lists = tuple(rows[labelled, : k + 1] for rows in found)
         classes = tuple(map(self.rows.classes_of, lists))
         return LabelledNeighbours(n, queries[labelled], own[labelled], lists, classes)
 
@@ -458,11 +462,13 @@ class AlignedPair:
         plan = self.searched.plan
         roles = self.searched.plan.roles
         removed = np.setdiff1d(split.untested, roles.left_out)
-        known = replace(plan.request, forms=request.forms, sums=request.sums, extra_neighbours=0)
+        known = replace(
+            plan.request, representations=request.representations, sums=request.sums, extra_neighbours=0
+        )
         inside = len(split.test) + len(removed) == len(self.known_split.test)
         fits = known == request and len(removed) <= plan.request.extra_neighbours and inside
         if not (fits and np.isin(queries, roles.queries).all()):
             return None
-        pair = self.passed(self.rows, self.form, self.searched.narrowed(removed, queries), split)
+        pair = self.passed(self.rows, self.representation, self.searched.narrowed(removed, queries), split)
         pair.known = self.known
         return pair

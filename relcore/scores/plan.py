@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,7 +66,7 @@ def needed_rows(request: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]
     rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
     for name, places in (("sample", sampled_rows(n)), ("centre", np.arange(0, n, max(1, n // n_centre)))):
         rows[name] = to_full_index(places, roles.left_out)
-    if SIMILARITIES[request.projection.similarity].load().learns and "relative" in request.forms:
+    if SIMILARITIES[request.projection.similarity].load().learns and "relative" in request.representations:
         rows["clustered"] = clustered_rows(roles.n, len(roles.anchors))
     return rows
 
@@ -100,7 +100,7 @@ class Plan:
         The widths of the spaces.
     frames : two of {name: Coordinates}
         The coordinates of each space.
-    forms : {name: two of Representation}
+    representations : {name: two of Representation}
     searches : {name: two of Searches or None}
         The searches in each space; None if there is no search.
     samples : two arrays
@@ -111,7 +111,7 @@ class Plan:
     roles: RowRoles
     widths: tuple[int, int]
     frames: tuple[CoordinatesByName, CoordinatesByName]
-    forms: dict[str, tuple[Representation, Representation]]
+    representations: dict[str, tuple[Representation, Representation]]
     searches: dict[str, tuple[Searches | None, Searches | None]]
     samples: tuple[np.ndarray, np.ndarray]
 
@@ -126,26 +126,26 @@ class Plan:
             frames_of(request, roles, means[0], sides[0], 0),
             frames_of(request, roles, means[1], sides[1], 1),
         )
-        forms: dict[str, tuple[Representation, Representation]] = {}
-        for name in request.forms:
+        representations: dict[str, tuple[Representation, Representation]] = {}
+        for name in request.representations:
             if name == "absolute":
-                forms[name] = Representation("raw"), Representation("raw")
+                representations[name] = Representation("raw"), Representation("raw")
             elif name == "procrustes":
                 mean = mean_row(gathered["centre"][1], means[1])
-                forms[name] = _procrustes(frames, mean, gathered["anchors"])
+                representations[name] = _procrustes(frames, mean, gathered["anchors"])
             else:
                 ridge = request.projection.ridge
-                forms[name] = _relative(frames[0], name, ridge), _relative(frames[1], name, ridge)
+                representations[name] = _relative(frames[0], name, ridge), _relative(frames[1], name, ridge)
         widths = len(means[0]), len(means[1])
-        for name, both in forms.items():
+        for name, both in representations.items():
             sized = []
-            for side, form in enumerate(both):
+            for side, representation in enumerate(both):
                 block = BlockRows(NumpyDevice(), frames[side], side, sides[side]["centre"])
-                sized.append(replace(form, size=power_near(block.squares(form))))
-            forms[name] = sized[0], sized[1]
-        plan = cls(request, roles, widths, frames, forms, {}, gathered["sample"])
+                sized.append(replace(representation, size=power_near(block.squares(representation))))
+            representations[name] = sized[0], sized[1]
+        plan = cls(request, roles, widths, frames, representations, {}, gathered["sample"])
         if len(roles.queries):
-            plan.searches.update({name: plan._searches(name, gathered) for name in forms})
+            plan.searches.update({name: plan._searches(name, gathered) for name in representations})
         return plan
 
     def block(self, side: int, X: np.ndarray) -> BlockRows:
@@ -153,7 +153,7 @@ class Plan:
 
     def directions(self, name: str, side: int, X: np.ndarray) -> np.ndarray:
         """The rows X of one space in the coordinates of a representation, scaled to length 1."""
-        return self.block(side, X).directions(self.forms[name][side])
+        return self.block(side, X).directions(self.representations[name][side])
 
     def same_width(self, name: str) -> bool:
         """Whether the rows of both spaces have the same width in a representation, so that they can be
@@ -164,7 +164,7 @@ class Plan:
         """The matrix (w_source, w_target) that maps source coordinates to target coordinates; None if they
         are the same.
         """
-        source, target = self.forms[name]
+        source, target = self.representations[name]
         if source.basis is None:
             return None
         return source.basis.T @ target.basis
@@ -190,24 +190,31 @@ class Plan:
     def _searches(
         self, name: str, gathered: Mapping[str, tuple[np.ndarray, np.ndarray]]
     ) -> tuple[Searches | None, Searches | None]:
-        queries, some = (
-            [self.directions(name, side, gathered[what][side]) for side in (0, 1)]
-            for what in ("queries", "centre")
-        )
+        queries = [self.directions(name, side, gathered["queries"][side]) for side in (0, 1)]
+        sample = [self.directions(name, side, gathered["centre"][side]) for side in (0, 1)]
+        return self._searches_in(name, 0, queries, sample[0]), self._searches_in(name, 1, queries, sample[1])
+
+    def _searches_in(
+        self, name: str, side: int, queries: Sequence[np.ndarray], sample: np.ndarray
+    ) -> Searches | None:
+        """The searches in one space. `queries` are unit rows of both spaces, `sample` some of this one."""
+        each = tuple(search for search in self.searched(name) if search.base == side)
+        if not each:
+            return None
         crossing = self.between(name)
-        sides: list[Searches | None] = []
-        for side in (0, 1):
-            each = tuple(search for search in self.searched(name) if search.base == side)
-            vectors = []
-            for search in each:
-                rows = queries[search.queries]
-                if search.queries != side and crossing is not None:
-                    rows = rows @ (crossing.T if side == 0 else crossing)
-                vectors.append(rows)
-            if each:
-                stacked = np.concatenate(vectors)
-                common = common_direction(some[side])
-                stacked = (stacked if common is None else stacked - common).astype(np.float32)
-                tied = common is None and many_coincide(some[side], len(self.roles), self.request.k)
-            sides.append(Searches(each, stacked, order_seed(some[side]), common, tied) if each else None)
-        return sides[0], sides[1]
+        if crossing is not None and side == 0:
+            crossing = crossing.T
+        vectors = []
+        for search in each:
+            rows = queries[search.queries]
+            if search.queries != side and crossing is not None:
+                rows = rows @ crossing
+            vectors.append(rows)
+        stacked = np.concatenate(vectors)
+        common = common_direction(sample)
+        tied = False
+        if common is None:
+            tied = many_coincide(sample, len(self.roles), self.request.k)
+        else:
+            stacked = stacked - common
+        return Searches(each, stacked.astype(np.float32), order_seed(sample), common, tied)

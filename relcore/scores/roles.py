@@ -14,11 +14,12 @@ NO_ROWS = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """A request to score representations (`forms`, from `REPRESENTATIONS`) with k neighbours. "absolute" has
-    a request of its own, because it is scored on other rows.
+    """A request to score representations with k neighbours.
 
     Attributes
     ----------
+    representations : tuple of str
+        Some of `REPRESENTATIONS`. "absolute" has a request of its own, because it is scored on other rows.
     sums : bool
         Whether to collect the sums for scores that read all rows. False if a pass only searches for further
         queries among the same rows.
@@ -29,7 +30,7 @@ class ScoreRequest:
         later.
     """
 
-    forms: tuple[str, ...]
+    representations: tuple[str, ...]
     projection: ProjectionSpec = ProjectionSpec()
     k: int = 10
     convention: str = "paper"

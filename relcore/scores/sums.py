@@ -67,9 +67,12 @@ class Sums:
         self._frames = [
             {name: to_device(self.device, frame) for name, frame in side.items()} for side in plan.frames
         ]
-        self._forms = {
-            name: [to_device(self.device, form) for form in both] for name, both in plan.forms.items()
+        self._representations = {
+            name: [to_device(self.device, representation) for representation in both]
+            for name, both in plan.representations.items()
         }
+        both = [representation for sides in plan.representations.values() for representation in sides]
+        self._frames_in_use = list(dict.fromkeys(representation.frame for representation in both))
         self.n = 0
         self._sums: dict[str, Array] = {}
         self.tops: dict[str, TopRows | TopTensors] = {}
@@ -88,7 +91,7 @@ class Sums:
                         n_queries = len(plan.roles.queries)
                         top = top_rows(self.device, n_queries, search.k + search.alone, seed)
                         self.tops[f"{name}/{search.name}"] = top
-        for name in plan.forms:
+        for name in plan.representations:
             if request.sums:
                 self.tops |= {f"{name}/longest/{side}": top_rows(self.device, 1, LONGEST) for side in (0, 1)}
             if request.cosines and plan.same_width(name):
@@ -118,19 +121,19 @@ class Sums:
                 for side, X in enumerate(block.spaces)
             ]
             if self.plan.request.sums:
-                for frame in {form.frame: None for forms in self._forms.values() for form in forms}:
+                for frame in self._frames_in_use:
                     centred = [block.centred(frame) for block in blocks]
                     for side, X in enumerate(centred):
                         self._sum(f"{frame}/sum/{side}", X.sum(0))
                         self._sum(f"{frame}/gram/{side}", X.T @ X)
                     self._sum(f"{frame}/cross", centred[0].T @ centred[1])
-            for name, forms in self._forms.items():
-                self._add_form(name, forms, blocks, rows, labelled)
+            for name, representations in self._representations.items():
+                self._add_representation(name, representations, blocks, rows, labelled)
 
-    def _add_form(
+    def _add_representation(
         self,
         name: str,
-        forms: Sequence[Representation],
+        representations: Sequence[Representation],
         blocks: Sequence[BlockRows],
         rows: np.ndarray,
         labelled: np.ndarray | None,
@@ -138,12 +141,12 @@ class Sums:
         sums = self.plan.request.sums
         if sums:
             for side in (0, 1):
-                self._add_lengths(name, side, blocks[side], forms[side], rows)
+                self._add_lengths(name, side, blocks[side], representations[side], rows)
         paired = name in self._crossing or (sums and self.plan.same_width(name))
-        unit: list[Array] = [
-            blocks[side].directions(forms[side]) if paired or (name, side) in self._searched else None
-            for side in (0, 1)
-        ]
+        unit: list[Array] = [None, None]
+        for side in (0, 1):
+            if paired or (name, side) in self._searched:
+                unit[side] = blocks[side].directions(representations[side])
         if paired and sums:
             for side, X in enumerate(unit):
                 self._sum(f"{name}/unit sum/{side}", X.sum(0))
@@ -156,7 +159,7 @@ class Sums:
                 moved = self.device.product(unit[0], crossing, "crossed")
             self._cosines[name].append((rows, self.device.row_products(moved, unit[1])))
         elif paired:
-            is_moved = forms[0].basis is not None
+            is_moved = representations[0].basis is not None
             if is_moved:
                 products = unit[0].T @ unit[1]
             else:
@@ -167,19 +170,19 @@ class Sums:
                 self._search(name, side, unit[side], rows, labelled)
 
     def _add_lengths(
-        self, name: str, side: int, block: BlockRows, form: Representation, rows: np.ndarray
+        self, name: str, side: int, block: BlockRows, representation: Representation, rows: np.ndarray
     ) -> None:
         """Add powers of the squared lengths of the centred rows, and sums of coordinates weighted by these
         powers."""
-        lengths = block.squares(form)
-        centred = block.centred(form.frame)
+        lengths = block.squares(representation)
+        centred = block.centred(representation.frame)
         self.tops[f"{name}/longest/{side}"].add(lengths[None], rows)
         double = power = self.device.double(lengths)
         for exponent in (1, 2, 3):
             self._sum(f"{name}/power {exponent}/{side}", power.sum())
             power = power * double
         # Scale lengths to about 1, because fourth powers of large numbers exceed the range of float32.
-        lengths = lengths * np.float32(1 / form.size)
+        lengths = lengths * np.float32(1 / representation.size)
         self._sum(f"{name}/weighted/{side}", lengths @ centred)
         self._sum(f"{name}/weighted twice/{side}", (lengths * lengths) @ centred)
 
@@ -288,46 +291,47 @@ class Sums:
         }
         return sums
 
-    def nearest(self, form: str, search: Search) -> np.ndarray:
+    def nearest(self, representation: str, search: Search) -> np.ndarray:
         """The row numbers (q, k) of the nearest rows of a search, including the query."""
-        rows = self.tops[f"{form}/{search.name}"].rows
+        rows = self.tops[f"{representation}/{search.name}"].rows
         return rows[:, : rows.shape[1] - self.plan.request.extra_neighbours]
 
-    def cosines(self, form: str) -> np.ndarray:
+    def cosines(self, representation: str) -> np.ndarray:
         """The cosine of each row with its partner, (n,) float32; NaN for rows that are not scored."""
         every = np.full(self.plan.roles.n, np.nan, dtype=np.float32)
-        for rows, values in self._cosines[form]:
+        for rows, values in self._cosines[representation]:
             every[rows] = values
         return every
 
-    def linear_cka(self, form: str) -> CkaSums:
+    def linear_cka(self, representation: str) -> CkaSums:
         """The sums that linear CKA needs in a representation, over rows minus their mean."""
         n = self.n
-        (source, target) = self.plan.forms[form]
+        (source, target) = self.plan.representations[representation]
         offsets = [self._sums[f"{source.frame}/sum/{side}"] / n for side in (0, 1)]
         cross = self._sums[f"{source.frame}/cross"] - n * np.outer(*offsets)
-        cross = target.mapped(source.mapped(cross.T).T)
-        return CkaSums(n, float(np.vdot(cross, cross)), self._space_sums(form, 0), self._space_sums(form, 1))
+        cross = source.mapped_products(cross, target)
+        sides = self._space_sums(representation, 0), self._space_sums(representation, 1)
+        return CkaSums(n, float(np.vdot(cross, cross)), *sides)
 
-    def mean_cosine(self, form: str) -> Score:
-        between = self.plan.between(form)
-        if form in self._crossing:
-            paired = float(np.nansum(self.cosines(form), dtype=np.float64))
+    def mean_cosine(self, representation: str) -> Score:
+        between = self.plan.between(representation)
+        if representation in self._crossing:
+            paired = float(np.nansum(self.cosines(representation), dtype=np.float64))
+        elif between is None:
+            paired = float(self._sums[f"{representation}/paired"])
         else:
-            paired = self._sums[f"{form}/paired"]
-            paired = float(paired if between is None else np.vdot(paired, between))
-        sums, grams = (
-            [self._sums[f"{form}/unit {what}/{side}"] for side in (0, 1)] for what in ("sum", "gram")
-        )
-        return cosine_score(self.n, float(paired), sums, grams, between)
+            paired = float(np.vdot(self._sums[f"{representation}/paired"], between))
+        sums = [self._sums[f"{representation}/unit sum/{side}"] for side in (0, 1)]
+        grams = [self._sums[f"{representation}/unit gram/{side}"] for side in (0, 1)]
+        return cosine_score(self.n, paired, sums, grams, between)
 
-    def decisive_rows(self, form: str) -> np.ndarray:
+    def decisive_rows(self, representation: str) -> np.ndarray:
         """The row numbers that `scores.cka.decisive_rows` selects."""
         decisive = []
         n = self.n
         for side in (0, 1):
-            top = self.tops[f"{form}/longest/{side}"]
-            fourth = float(self._sums[f"{form}/power 2/{side}"])
+            top = self.tops[f"{representation}/longest/{side}"]
+            fourth = float(self._sums[f"{representation}/power 2/{side}"])
             decisive.append(decisive_of_longest(n, top.rows[0], top.values[0].astype(np.float64), fourth))
         rows = np.unique(np.concatenate(decisive))
         return rows if n - len(rows) >= 4 else rows[:0]
@@ -341,16 +345,17 @@ class Sums:
         order in e.
         """
         n = self.n
-        plan = self.plan
-        form = self.plan.forms[name][side]
-        total, gram = (self._sums[f"{form.frame}/{what}/{side}"] for what in ("sum", "gram"))
-        weighted, twice = (
-            form.size**power * form.mapped(self._sums[f"{name}/{what}/{side}"])
-            for power, what in ((1, "weighted"), (2, "weighted twice"))
-        )
-        first, second, third = (float(self._sums[f"{name}/power {power}/{side}"]) for power in (1, 2, 3))
-        e = form.mapped(total / n)
-        gram = form.mapped(form.mapped(gram.T).T)
+        representation = self.plan.representations[name][side]
+        frame = self.plan.frames[side][representation.frame]
+        total = self._sums[f"{representation.frame}/sum/{side}"]
+        gram = self._sums[f"{representation.frame}/gram/{side}"]
+        weighted = representation.size * representation.mapped(self._sums[f"{name}/weighted/{side}"])
+        twice = representation.size**2 * representation.mapped(self._sums[f"{name}/weighted twice/{side}"])
+        first = float(self._sums[f"{name}/power 1/{side}"])
+        second = float(self._sums[f"{name}/power 2/{side}"])
+        third = float(self._sums[f"{name}/power 3/{side}"])
+        e = representation.mapped(total / n)
+        gram = representation.mapped_products(gram, representation)
         ee = e @ e
         change = -n * ee  # the sum of c = ‖e‖² − 2 e·x over the rows
         squared = 4 * e @ gram @ e - 3 * n * ee**2  # the sum of c² over the rows
@@ -364,19 +369,13 @@ class Sums:
         differ = powers[0] > 0  # if all rows are equal, rounding can make this sum of squares negative
         square = differ * float(np.vdot(gram, gram))
         spread = float(np.sqrt(max(powers[0], 0) / n))
-        if form.of_centred:  # this representation subtracts the centre from the coordinates
-            if form.shift is None:
-                origin = np.zeros(1)
-            else:
-                origin = form.shift.astype(np.float64)
-        else:
-            origin = form.mapped(plan.frames[side][form.frame].centre.astype(np.float64))
+        mean = representation.row_of_centre(frame) + e
         sums = None
         if square > 0 and n > 1:
-            centred = plan.block(side, plan.samples[side]).centred(form.frame)
-            rows = form.mapped(centred.astype(np.float64)) - e
+            rows = self.plan.block(side, self.plan.samples[side]).centred(representation.frame)
+            rows = representation.mapped(rows.astype(np.float64)) - e
             sums = RowSums.from_sums(n, powers, rows, np.vecdot(rows, rows), gram, weighted)
-        return SpaceSums(square, sums, spread, float(np.linalg.norm(origin + e)))
+        return SpaceSums(square, sums, spread, float(np.linalg.norm(mean)))
 
 
 class SeveralSums:

@@ -186,11 +186,13 @@ def compare_shards(
         need_k(k, len(roles), len(roles) - (convention == "mutual"), of)
         requests.append((ScoreRequest(group, spec or ProjectionSpec(), k, convention), roles))
     pairs = [
-        AlignedPair.passed(rows, form, seen) for seen in rows.sums_of(requests) for form in seen.plan.forms
+        AlignedPair.passed(rows, representation, seen)
+        for seen in rows.sums_of(requests)
+        for representation in seen.plan.representations
     ]
     rows.gather_listed(pairs)
     metrics = [name for name in metrics_of_a_pair() if METRICS[name].load().reads != "rows"]
-    scores = {pair.form: scores_of(pair, metrics) for pair in pairs}
+    scores = {pair.representation: scores_of(pair, metrics) for pair in pairs}
     return ShardedScores(scores, rows.n, len(rows.dropped), chosen)
 
 

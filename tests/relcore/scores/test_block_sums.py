@@ -17,18 +17,18 @@ HIDDEN = rng.normal(size=(N, 5))
 SPACES = tuple(
     (HIDDEN @ rng.normal(size=(5, 16)) + 0.3 * rng.normal(size=(N, 16))).astype(np.float32) for _ in range(2)
 )
-FORMS = tuple(form for form in REPRESENTATIONS if form != "absolute")
+RELATIVE = tuple(name for name in REPRESENTATIONS if name != "absolute")
 
 
 @pytest.fixture(scope="module", params=["absolute", "held out"])
 def plan(request):
     if request.param == "absolute":
-        forms = ("absolute",)
+        representations = ("absolute",)
         roles = RowRoles(N, queries=np.arange(0, N, 7))
     else:
-        forms = FORMS
+        representations = RELATIVE
         roles = RowRoles(N, ANCHORS, np.arange(60, N, 7), ANCHORS)
-    return RowPair(*SPACES).plan(ScoreRequest(forms, convention="mutual"), roles)
+    return RowPair(*SPACES).plan(ScoreRequest(representations, convention="mutual"), roles)
 
 
 def summed(plan, blocks, device="cpu"):
@@ -40,7 +40,7 @@ def summed(plan, blocks, device="cpu"):
 
 def scores(seen):
     found = {}
-    for name in seen.plan.forms:
+    for name in seen.plan.representations:
         pair = AlignedPair.passed(RowPair(*SPACES), name, seen)
         lists = pair.neighbours
         found[name] = [pair.linear_cka(), pair.mean_cosine(), lists.jaccard(), lists.mrr()]
