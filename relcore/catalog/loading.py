@@ -36,13 +36,14 @@ def load_space(
     duplicates: Literal["error", "first"] = "error",
     max_bytes: int | None = None,
     map_from: int = MAP_FROM,
+    parts: Literal["all"] | None = None,
     store: Store | None = None,
 ) -> LatentSpace:
     """Load a space by the name that the commands take: a file, a vector store or a bundled space.
 
-    The vectors of a large .npy, .safetensors or .arrow file of floats stay on disk, and rows are read on use.
-    The vectors of a large .parquet file are decoded once, into the store. Without ids in the file, they are
-    "0", "1", … With RELSCOPE_CONFINED=1 (the app and the commands), files are parsed in a confined process.
+    The vectors of a large .npy, .safetensors or .arrow file of floats stay on disk, those of a large .parquet
+    file are decoded once, into the store. Without ids in the file, they are "0", "1", … With
+    RELSCOPE_CONFINED=1 (the app and the commands), files are parsed in a confined process.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def load_space(
     id_column, label_column, count_column : str, optional
         Columns of the table or of `metadata`. By default they are chosen by name or kind.
     text_column, picture_column, ignore : str, optional; sequence of str
-        The app shows the text and picture columns and does not load them. `ignore` leaves columns out.
+        The app shows text and picture columns and does not load them. `ignore` leaves columns out.
     encoding : str
         Encoding of a .csv or .tsv file, or of `metadata`; by default UTF-8 or the likely one, see `note`.
     matrix : str, optional
@@ -70,9 +71,10 @@ def load_space(
         What to do with rows that are not finite and with repeated ids. A warning counts dropped rows.
     max_bytes : int, optional
         Memory limit for vectors (as float32) and ids; by default 8 GiB, but at most 60 % of free memory.
-    map_from, store : int; Store, optional
+    map_from, store, parts : int; Store, optional; "all", optional
         Vectors of files of at least `map_from` bytes stay on disk. `store` keeps their lengths, digests and
-        decoded vectors; by default it is the environment's store.
+        decoded vectors; by default it is the environment's store. With `parts` "all", the vector files of a
+        folder are one space. Otherwise, names such as "train-00000-of-00004.parquet" tell this.
 
     Raises
     ------
@@ -92,9 +94,8 @@ def load_space(
     >>> load_space("word2vec-novels", limit=100)
     LatentSpace('word2vec-novels', n=100, d=100, digest=991d09cd)
     """
-    columns = (id_column, label_column, count_column, text_column, picture_column)
-    tables = (metadata, *columns, ignore, encoding)
-    options = ReadOptions(ids, *tables, matrix, invalid, duplicates, max_bytes, map_from)
+    columns = (id_column, label_column, count_column, text_column, picture_column, ignore, encoding)
+    options = ReadOptions(ids, metadata, *columns, matrix, invalid, duplicates, max_bytes, map_from, parts)
     return _load(path, name, limit, options, store)
 
 

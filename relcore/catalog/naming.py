@@ -58,7 +58,8 @@ def space_spec(text: str) -> SpaceSpec:
     path, options = _file_and_options(text)
     if path.suffix.lower() == ".json":
         return SpaceSpec.from_json(read_json(path, "a space's spec"))
-    if path.is_file() or suffix_of(path) or (path.is_dir() and parts_of(path)):
+    is_one_folder = path.is_dir() and ("parts" in dict(options) or parts_of(path))
+    if path.is_file() or suffix_of(path) or is_one_folder:
         return SpaceSpec("file", str(path), options=options)
     stored = [entry for entry in Store().summaries() if "encoder" in entry.metadata]
     chosen = [entry for entry in stored if _KEY.fullmatch(text) and entry.key.startswith(text)]

@@ -45,6 +45,20 @@ def is_by_shard(options: argparse.Namespace, *places: str) -> bool:
     return all(map(is_sharded, places))
 
 
+def folders_as_spaces(options: argparse.Namespace, *places: str) -> list[SpaceSpec]:
+    """The specs of these folders of shards as ordinary spaces, whose files stay on disk. [] if the folders
+    are to be read by shard: because of an address, --shards or --scheduler, or because no option needs an
+    ordinary space."""
+    if options.shards or options.scheduler or any(map(is_address, places)):
+        return []
+    needs = ("recipe", "metrics", "links", "pair_by_row")
+    needed = any(getattr(options, name, None) for name in needs)
+    needed = needed or getattr(options, "queries", "") == "all"
+    if needed or options.strategy != "random" or suspects_of(options):
+        return [SpaceSpec("file", place, options=(("parts", "all"),)) for place in places]
+    return []
+
+
 @contextmanager
 def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, *tuple[ShardedSpace, ...]]]:
     """A context with a progress bar. It yields an object that runs computations over all shards, then the
@@ -58,7 +72,8 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
     """
     if getattr(options, "recipe", None):
         raise SpaceError(
-            "--recipe: expected spaces that a figure can load, got folders of shards; leave --recipe out"
+            "--recipe: expected spaces that a figure can load, got folders that are read by shard; leave"
+            " --recipe out, or name folders of this machine without --shards and --scheduler"
         )
     if getattr(options, "pair_by_row", False) or getattr(options, "links", None):
         option = "--links"
@@ -107,8 +122,8 @@ def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | 
     """
     if options.strategy != "random":
         raise SpaceError(
-            f"--strategy: expected 'random' for folders of shards, got {options.strategy!r}; choose"
-            " anchors in a sample of the rows, and name their ids with --anchors"
+            f"--strategy: expected 'random' for folders that are read by shard, got {options.strategy!r};"
+            " choose anchors in a sample of the rows, and name their ids with --anchors"
         )
     if suspects_of(options):
         raise SpaceError(

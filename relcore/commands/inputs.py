@@ -90,13 +90,18 @@ class Inputs:
 
 
 def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> Inputs:
-    """Load the spaces that a user names, by `loaded_spaces`. If the command `audit` wrote the file of
-    --anchors, rows that it found wrongly paired are not scored.
+    """Load the spaces that a user names, by `spaces_of_specs`."""
+    return spaces_of_specs(options, list(map(space_spec, names)))
+
+
+def spaces_of_specs(options: argparse.Namespace, specs: Sequence[SpaceSpec]) -> Inputs:
+    """Load spaces, by `loaded_spaces`, and pair their rows by --links. If the command `audit` wrote the file
+    of --anchors, rows that it found wrongly paired are not scored.
 
     Raises the errors of `read_links` and `loaded_spaces`.
     """
     links = getattr(options, "links", None)
-    specs = list(map(space_spec, names))
+    specs = list(specs)
     if links:
         if options.pair_by_row or len(specs) == 1:
             raise SpaceError("--links: expected two spaces without --pair-by-row; leave one option out")

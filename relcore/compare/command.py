@@ -12,10 +12,11 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import FIGURES, METRICS
 from relcore.base.report import Report
 from relcore.base.settings import setting
+from relcore.catalog.catalog import SpaceSpec
 from relcore.commands.anchors import anchors_of
-from relcore.commands.by_shard import is_by_shard, report_over_shards
+from relcore.commands.by_shard import folders_as_spaces, is_by_shard, report_over_shards
 from relcore.commands.command import command, values_of
-from relcore.commands.inputs import pair_settings, spaces_of
+from relcore.commands.inputs import pair_settings, spaces_of, spaces_of_specs
 from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, DrawnAnchors, Pair, Results, Shards
 from relcore.commands.progress import Bar
 from relcore.compare.reports import ExactScores, comparison_report
@@ -57,11 +58,18 @@ def run_compare(options: argparse.Namespace) -> Report:
             raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r:.80}")
         n_queries = int(options.queries)
     metrics = _metrics(options)
-    if is_by_shard(options, options.source, options.target):
-        return _compare_shards(options, n_queries)
+    places = options.source, options.target
+    folders: list[SpaceSpec] = []
+    if is_by_shard(options, *places):
+        folders = folders_as_spaces(options, *places)
+        if not folders:
+            return _compare_shards(options, n_queries)
     preload_torch()
     settings = values_of(options, ExactScores)
-    inputs = spaces_of(options, (options.source, options.target))
+    if folders:
+        inputs = spaces_of_specs(options, folders)
+    else:
+        inputs = spaces_of(options, places)
     pair = match(*inputs.spaces)
     anchors = anchors_of(options, pair.source)
     if options.recipe and not anchors:
@@ -125,8 +133,8 @@ def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Repor
 
     if options.metrics:
         raise SpaceError(
-            "--metrics: expected no choice for folders of shards, which always get the usual scores; leave"
-            " --metrics out"
+            "--metrics: expected no choice for folders that are read by shard, which always get the usual"
+            " scores; leave --metrics out"
         )
     projection = values_of(options, ExactScores)["projection"]
     settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
+from relcore.base.names import FORMATS
 from relcore.base.records import read_file
 from relcore.files.formats import suffix_of
 
@@ -56,6 +57,26 @@ def parts_of(folder: Path) -> list[Path]:
             " save it again"
         )
     return [parts[name] for name in names]
+
+
+def shards_of(folder: Path) -> list[Path]:
+    """The files, in order, of a folder whose vector files are the shards of one space. Their order is that of
+    a space that is read by shard.
+
+    Raises
+    ------
+    SpaceError
+        The folder has no such file, or files of several formats.
+    """
+    known = tuple(suffix for suffix, entry in FORMATS.own.items() if entry.shard)
+    shards = [path for path in _files(folder) if path.suffix.lower() in known]
+    suffixes = sorted({path.suffix.lower() for path in shards})
+    if len(suffixes) != 1:
+        raise SpaceError(
+            f"{folder.name}: expected shards of one format ({', '.join(known)}), got"
+            f" {', '.join(suffixes) or 'none'}; keep the shards of one space in this folder"
+        )
+    return shards
 
 
 def files_in(folder: Path) -> list[Path]:

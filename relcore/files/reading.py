@@ -13,7 +13,7 @@ Write a space to a file.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,24 +46,25 @@ from relcore.files.formats import (
 )
 from relcore.files.item_rows import read_metadata
 from relcore.files.on_disk import MAP_FROM, JoinedOrigin, OnDisk
-from relcore.files.parts import parts_of
+from relcore.files.parts import is_one_space, parts_of, shards_of
 from relcore.runs.store import Store
 from relcore.spaces.ids import RowNumbers, checked_counts
 from relcore.spaces.space import LatentSpace
 
 
 def read_parts(
-    folder: Path,
+    parts: Sequence[Path],
     read: Callable[[Path, int | None], tuple[Any, dict[str, Any]]],
     limit: int | None,
     max_bytes: int,
 ) -> tuple[Any, dict[str, Any]]:
     """Join the vectors and columns that `read(part, limit)` returns for each part of a folder. The result is
     mapped if all parts are."""
+    folder = parts[0].parent
     vectors = []
     columns = {}
     n = 0
-    for part in parts_of(folder):
+    for part in parts:
         if n == limit:
             break
         rows, cells = read(part, None if limit is None else limit - n)
@@ -108,6 +109,7 @@ class ReadOptions:
     duplicates: Literal["error", "first"] = "error"
     max_bytes: int | None = None
     map_from: int = MAP_FROM
+    parts: Literal["all"] | None = None
 
     @property
     def choices(self) -> Choices:
@@ -140,9 +142,13 @@ def read_space(
     duplicates = options.duplicates
     need_one_of("invalid", invalid, ("error", "drop"))
     need_one_of("duplicates", duplicates, ("error", "first"))
+    if options.parts is not None:
+        need_one_of("parts", options.parts, ("all",))
     choices = options.choices
     metadata = options.metadata
-    source = _source(access.expand_home(path), limit, choices, options.matrix, metadata, options.max_bytes)
+    path = access.expand_home(path)
+    parts = _parts(path, every=options.parts == "all")
+    source = _source(path, parts, limit, choices, options.matrix, metadata, options.max_bytes)
     vectors, columns = source.read(options.map_from, store)
     arguments, notes = _named_rows(source, vectors, columns, options.ids, metadata, choices, duplicates)
     if not name and source.parts:
@@ -175,11 +181,14 @@ class _Source:
         on_disk = self.of.has_regions and sum(stamp.size for stamp in self.stamps) >= map_from
 
         def part(path: Path, most: int | None) -> tuple[Any, dict[str, Any]]:
-            return _read(path, self.of, replace(self.request, limit=most), on_disk, store)
+            rows, columns = _read(path, self.of, replace(self.request, limit=most), on_disk, store)
+            if self.parts:
+                columns = columns | _columns_beside(path, columns, len(rows), most)
+            return rows, columns
 
         try:
             if self.parts:
-                read = read_parts(self.path.parent, part, self.request.limit, self.request.max_bytes)
+                read = read_parts(self.parts, part, self.request.limit, self.request.max_bytes)
             else:
                 read = part(self.path, self.request.limit)
         except PermissionError as error:
@@ -201,16 +210,42 @@ class _Source:
         return items if len(items) == n else items[:n]
 
 
+def _parts(path: Path, every: bool) -> list[Path]:
+    """The files of a folder that is one space. `every` says that all vector files of the folder are one
+    space."""
+    if not path.is_dir():
+        if every:
+            raise SpaceError(f"parts: expected a folder of shards, got the file {path.name!r}; leave it out")
+        return []
+    if every and not is_one_space(path):
+        return shards_of(path)
+    return parts_of(path)
+
+
+def _columns_beside(
+    path: Path, columns: Mapping[str, Any], n: int, limit: int | None
+) -> dict[str, list[str]]:
+    """The ids and labels in files of lines beside one part, unless its table has them."""
+    found = {}
+    for what in ("ids", "labels"):
+        if what not in columns:
+            lines = sidecar_lines(path, what, n, limit)
+            if lines is not None:
+                found[what] = lines
+    return found
+
+
 def _source(
     path: Path,
+    parts: list[Path],
     limit: int | None,
     choices: Choices,
     matrix: str | None,
     metadata: str | Path | None,
     max_bytes: int | None,
 ) -> _Source:
-    parts = parts_of(path) if path.is_dir() else []
-    path = parts[0] if parts else path
+    if parts:
+        path = parts[0]
     of = format_of(access.regular_file(path))
     if path.stat().st_size == 0:
         raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
@@ -258,7 +293,7 @@ def _named_rows(
     own_ids: Sequence[str] | None = None
     if "ids" in columns:
         own_ids = checked_ids(source.items_for_rows("ids", columns["ids"], n), path.name)
-    elif (lines := sidecar_lines(path, "ids", n, limit)) is not None:
+    elif not source.parts and (lines := sidecar_lines(path, "ids", n, limit)) is not None:
         own_ids = checked_ids(lines, f"{source.stem}.ids.txt")
     notes = [f"{path.name}: {note}" for note in dict.fromkeys(columns.pop("note", ()))]
     if metadata is not None:
@@ -272,6 +307,8 @@ def _named_rows(
         own_ids = RowNumbers(n)
     if "labels" in columns:
         labels = checked_labels(source.items_for_rows("labels", columns["labels"], n), path.name)
+    elif source.parts:
+        labels = None
     else:
         labels = sidecar_lines(path, "labels", n, limit)
     if (counts := columns.get("counts")) is not None:

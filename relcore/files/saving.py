@@ -18,7 +18,10 @@ from relcore.files.numpy_files import packed_texts
 from relcore.spaces.matching import as_space
 from relcore.spaces.space import MatrixLike
 
-FILE_OPTIONS = (*OPTIONS.values(), "ignore", "encoding", "matrix", "metadata", "ids", "invalid", "duplicates")
+FILE_OPTIONS = (
+    *OPTIONS.values(),
+    *("ignore", "encoding", "matrix", "metadata", "ids", "invalid", "duplicates", "parts"),
+)
 SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 
 

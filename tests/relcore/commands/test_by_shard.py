@@ -36,10 +36,42 @@ def test_compare_prints_the_same_scores(folders, one_queue, run, refuse):
     assert len(rows) == 16
     pd.testing.assert_frame_equal(rows, expected, rtol=1e-5, atol=1e-5)
     assert by_shard["passes"][0].startswith("survey: 3 shards")
-    assert "got folders of shards" in refuse("compare a b --recipe x.json")
-    assert "--metrics: expected no choice for folders of shards" in refuse("compare a b --metrics rsa")
+    assert "got folders that are read by shard" in refuse("compare a b --shards --recipe x.json")
+    assert "--metrics: expected no choice for folders" in refuse("compare a b --shards --metrics rsa")
+    assert "--strategy: expected 'random' for folders" in refuse("compare a b --shards --strategy k-means")
     assert "expected one space, got a folder that may hold several" in refuse("compare a b.npy")
     assert "--sample: expected a whole number from 1, got 0" in refuse("migrate a b --sample 0")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--metrics rsa,procrustes",
+        "--strategy k-means",
+        "--links links.csv",
+        "--queries all",
+        "--pair-by-row",
+        "--recipe scores.json",
+    ],
+)
+def test_folders_of_this_machine_are_spaces_for_options_that_need_all_rows(
+    folders, one_queue, run, option, tmp_path
+):
+    links = "".join(f"{mine},{other}\n" for mine, other in zip(IDS, [*IDS[1:], IDS[0]], strict=True))
+    (tmp_path / "links.csv").write_text(f"source,target\n{links}")
+    settings = f"--anchors 15 --random-state 3 -k 4 --json {option}"
+    by_folder, whole = (json.loads(run("compare", pair, settings)) for pair in ("a b", "a.npy b.npy"))
+    assert by_folder["anchors"] == whole["anchors"]
+    pd.testing.assert_frame_equal(pd.DataFrame(by_folder["rows"]), pd.DataFrame(whole["rows"]), rtol=1e-6)
+    assert "passes" not in by_folder
+
+
+def test_recipe_of_folders_draws_the_same_figure(folders, one_queue, run, tmp_path):
+    run("compare", "a b", "--anchors 15 --recipe scores.json")
+    recipe = json.loads((tmp_path / "scores.json").read_text())
+    assert recipe["source"]["options"] == {"parts": "all"}
+    run("figure", "scores.json", "-o scores.csv")
+    assert (tmp_path / "scores.csv").exists()
 
 
 @pytest.fixture
