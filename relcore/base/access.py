@@ -28,6 +28,7 @@ ENVIRONMENT = "RELSCOPE_SHARE"
 DATA = "RELSCOPE_DATA"
 TOKEN = "RELSCOPE_TOKEN"
 NO_TOKEN = "RELSCOPE_NO_TOKEN"
+SEND_TO = "RELSCOPE_SEND_TO"  # hosts to which a shared app may send texts, separated by commas
 OPENED = "RELSCOPE_OPEN"  # JSON list: what the app opens, or the folders given to `relscope mcp`
 # Linux's limits; other systems allow at least as much
 _LONGEST_NAME = 255

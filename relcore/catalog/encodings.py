@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from relcore.base.names import ENCODERS
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
+from relcore.encoders.sending import sending_to
 from relcore.files.formats import in_blocks
 from relcore.files.on_disk import MAP_FROM
 from relcore.runs.entries import Entry, StoreError, digest_of
@@ -64,20 +65,24 @@ def encode(
     store: Store,
     report: Progress | None = None,
     block_rows: int | None = None,
+    send_to: str | Sequence[str] = (),
 ) -> list[LatentSpace]:
     """One space for each output of the encoder. It is read from the store, or computed and stored.
 
     Trained weights and each block of rows are stored as soon as they are computed. If the process is killed,
     the same call resumes and gives the same bytes. `report` is called as ``report(done, total, message)``.
+    `send_to` is the host of a provider to which texts may be sent, such as "api.openai.com"; no other encoder
+    sends any.
 
     Raises
     ------
     SpaceError
-        The encoder cannot encode this dataset, or the files of its model are unsuitable.
+        The encoder cannot encode this dataset, or the files of its model are unsuitable. The encoder sends
+        texts to a host that is not in `send_to`.
     StoreError
         The disk is full or fails, or this account may not write to it. Results so far are kept.
     """
-    with in_use():
+    with in_use(), sending_to(send_to):
         for _ in range(2):  # twice: if an entry is damaged, reading removes it, and it is computed again
             keys = _encoded(dataset, encoder, store, report or silent, block_rows)
             entries = [store.get(key) for key in keys.values()]
@@ -100,11 +105,17 @@ def trained_weights(
 
 
 def encode_job(
-    context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int | None = None
+    context: Context,
+    *,
+    dataset: DatasetSpec | Dataset,
+    encoder: Encoder,
+    block_rows: int | None = None,
+    send_to: Sequence[str] = (),
 ) -> None:
     """Run `encode` as a job of the JobQueue, with the key `encoding_job_key`."""
     context.report(0, 1, "reading the dataset")
-    keys = _encoded(dataset, encoder, context.store, context.report, block_rows)
+    with sending_to(send_to):
+        keys = _encoded(dataset, encoder, context.store, context.report, block_rows)
     if len(keys) > 1:
         context.put({}, {"encodings": keys})
     elif context.key not in keys.values():
@@ -137,6 +148,7 @@ def _encoded(
             trained = trained_weights(encoder, dataset, store, report)
             metadata["training"] = trained.metadata
         quick = dataset.kind == "texts" and torch_name() != "cpu"  # many pictures may fill the memory
+        block_rows = block_rows or encoder.block_rows
         if not block_rows:
             block_rows = _TEXTS_ON_A_GPU if quick else BLOCK_ROWS
         wholes = _blocks(dataset, encoder, trained, store, report, block_rows)
@@ -180,10 +192,24 @@ def _blocks(
     def add(places: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
         nonlocal n_done
         for output in encoder.outputs:
-            shape = (len(dataset), rows[output].shape[1])
-            wholes.setdefault(output, np.empty(shape, np.float32))[places] = rows[output]
+            width = rows[output].shape[1]
+            whole = wholes.setdefault(output, np.empty((len(dataset), width), np.float32))
+            if whole.shape[1] != width:
+                raise SpaceError(
+                    f"{encoder.title}: expected {whole.shape[1]:,} dimensions, as for the rows before, got"
+                    f" {width:,} for rows {places[0] + 1:,} to {places[-1] + 1:,}; the model has changed"
+                    " meanwhile; empty the store, or give another address"
+                )
+            whole[places] = rows[output]
         n_done += len(places)
         report(n_done, len(dataset), f"{encoder.title}: {n_done:,} of {len(dataset):,} rows")
+
+    def during(done: int, total: int, message: str) -> None:
+        """Report what the encoder says, without another count once rows are counted."""
+        if n_done:
+            report(n_done, len(dataset), message)
+        else:
+            report(done, total, message)
 
     for block, key in _block_keys(dataset, encoder, block_rows).items():
         entry = store.get(key)
@@ -197,7 +223,7 @@ def _blocks(
     if not missing:
         return wholes
     if trained is None:
-        encode_batch = encoder.prepare(dataset, report)
+        encode_batch = encoder.prepare(dataset, during)
     else:
         encode_batch = encoder.restore(trained, dataset)
     if not missing.items() <= _block_keys(dataset, encoder, block_rows).items():
@@ -234,6 +260,12 @@ def _ahead(
         yield place, future.result()
 
 
+class _Block(list):
+    """The items of consecutive rows. `first` is the number of the first row."""
+
+    first: int
+
+
 _WINDOW = 128  # number of blocks whose texts are sorted together by length
 
 
@@ -268,7 +300,8 @@ class _Items:
         if self.sorted:
             items = [self.texts[row] for row in places - self.first]
         else:
-            items = self.dataset.items(*block)
+            items = _Block(self.dataset.items(*block))
+            items.first = block[0]
         if hasattr(encode_batch, "ahead"):
             items = encode_batch.ahead(items)
         return places, items
@@ -295,7 +328,7 @@ def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) 
     of = []
     if name and ENCODERS[name].plugin:
         of = [ENCODERS[name].plugin]
-    return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts, *of)
+    return digest_of(what, dataset_digest, encoder.for_key(), encoder.version, encoder.content(), *parts, *of)
 
 
 def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str:

@@ -119,6 +119,11 @@ def _file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
     return expand_home(name), tuple(options.items())
 
 
+SEND_TO_HELP = (
+    "For api: the host of the provider to which the texts may be sent, such as api.openai.com or"
+    " 127.0.0.1:11434; http://HOST if the host is another machine without encryption. Without this option no"
+    " text leaves this machine."
+)
 DATASET_HELP = (
     "digits, wikipedia, wikipedia:16 (sentences of 16 articles), parallel:en (everyday sentences in English),"
     " a table (.parquet, .csv, .tsv), a folder of pictures or tables, a Hugging Face dataset (owner/name), a"

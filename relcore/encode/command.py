@@ -13,7 +13,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
 from relcore.catalog.encodings import encode_job, encoding_job_key, stored_encodings
-from relcore.catalog.naming import DATASET_HELP, dataset_named, encoder_named
+from relcore.catalog.naming import DATASET_HELP, SEND_TO_HELP, dataset_named, encoder_named
 from relcore.commands.command import command, flag, help_text, values_of
 from relcore.commands.options import Printed, Scheduler
 from relcore.commands.progress import follow, queue
@@ -50,6 +50,7 @@ class EncodeOptions:
         help='The column of ids. Default: a column whose name means ids, such as id. "" makes ids from'
         " table and row, such as docs/0.",
     )
+    send_to: tuple[str, ...] = setting((), metavar="HOST", nargs="append", help=SEND_TO_HELP)
 
 
 @command(
@@ -99,6 +100,7 @@ def encoded(
                     title=f"{encoder.title} · {dataset.name}",
                     dataset=placed,
                     encoder=encoder,
+                    send_to=tuple(options.send_to),
                 )
                 for encoder in missing
             ]

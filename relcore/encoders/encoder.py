@@ -45,6 +45,17 @@ class Encoder(ABC):
         """Why the encoder cannot encode this dataset, with a remedy; "" if it can."""
         return ""
 
+    @property
+    def block_rows(self) -> int | None:
+        """The number of items of a block in the store; None for the usual number. After a killed run, at
+        most one block is computed again."""
+        return None
+
+    def for_key(self) -> Encoder:
+        """The encoder from which keys in the store are made: settings that do not change vectors have their
+        defaults."""
+        return self
+
     def seconds(self, n: int, pixels: int = 64) -> float | None:
         """The approximate processor seconds for n items; None if unknown. `pixels` is the number of pixels of
         each picture."""
@@ -95,9 +106,10 @@ class Encoder(ABC):
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         """Load or fit the encoder, and return a deterministic function that encodes a list of items.
 
-        The lists are blocks of items. If the function has a method `ahead`, a second thread calls `ahead`
-        with the next list while the function encodes the present one. The function then gets the result in
-        place of that list.
+        The lists are blocks of items. A list from a dataset has an attribute `first`, the number of its first
+        row, unless texts are sorted by length. If the function has a method `ahead`, a second thread calls
+        `ahead` with the next list while the function encodes the present one. The function then gets the
+        result in place of that list.
 
         Raises
         ------
