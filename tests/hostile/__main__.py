@@ -1,7 +1,7 @@
 """python -m tests.hostile [FORMAT …]: judge the corpus, print what became of it by format, and on stderr whatever
 fails.
 
---every K    of the cases that are made by a rule only every K-th
+--every K    of the cases that are made by a rule only every K-th, and ten times as many of the others
 --json       print each verdict as a line of JSON (for the tests)
 
 RELSCOPE_HOSTILE_STATE=7 draws other random cases.

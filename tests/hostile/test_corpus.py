@@ -16,8 +16,8 @@ from tests.hostile.corpus import FORMATS
 
 @cache
 def verdicts(every):
-    """By format, of all that are written by hand and every n-th of those made by a rule; the judge's own
-    controls with all.
+    """By format, of every n-th of those made by a rule, and ten times as many of those written by hand; the
+    judge's own controls with all.
     """
     formats = [*FORMATS, *["controls"] * (every == 1)]
     command = [sys.executable, "-m", "tests.hostile", "--json", f"--every={every}", *formats]
@@ -36,7 +36,7 @@ def failures(found):
 @pytest.mark.parametrize("name", FORMATS)
 def test_inputs_are_refused_with_a_clear_error_or_read_rightly(name):
     found = verdicts(30)[name]
-    assert len(found) > 10
+    assert len(found) > 2
     assert failures(found) == []
 
 
