@@ -42,13 +42,30 @@ def mapped(x, side):
         if kind == "unit":
             x = unit(x)
         else:
-            x = x @ step["matrix"] + step["offset"]
+            with np.errstate(over="ignore", invalid="ignore"):
+                x = x @ step["matrix"] + step["offset"]
+    if not np.isfinite(x).all():
+        raise ValueError(f"{side}: expected smaller numbers, got rows that are too large to map; scale them")
     return x
+
+
+def numbers_of(x, name):
+    """The numbers as float32. Raises a ValueError unless they are real numbers and none is masked."""
+    if np.ma.is_masked(x):
+        raise ValueError(f"{name}: expected numbers, got masked values; leave such rows out")
+    try:
+        numbers = np.asarray(x)
+    except (ValueError, TypeError):
+        raise ValueError(f"{name}: expected rows of one length, got others; leave such rows out") from None
+    if numbers.dtype.kind not in "iuf":
+        raise ValueError(f"{name}: expected real numbers, got values of type {numbers.dtype}")
+    with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite and is refused
+        return numbers.astype(np.float32)
 
 
 def rows_of(x, name, width=None):
     """The rows (n, d) as float32. Raises a ValueError unless they are finite numbers of this width."""
-    rows = np.asarray(x, np.float32)
+    rows = numbers_of(x, name)
     if rows.ndim != 2 or (width and rows.shape[1] != width):
         got = " × ".join(map(str, rows.shape)) or "one number"
         raise ValueError(f"{name}: expected rows of shape (n, {width or 'd'}), got {got}; reshape them")
@@ -58,7 +75,12 @@ def rows_of(x, name, width=None):
 
 
 def unit(x):
+    """The rows (n, d), scaled to length 1. A zero row stays zero."""
     x = np.asarray(x, np.float32)
+    largest = np.abs(x).max(axis=1, keepdims=True, initial=0)
+    # The square of a very large or very small number would leave the range of float32.
+    far = (largest > 1e15) | ((largest > 0) & (largest < 1e-15))
+    x = x / np.where(far, largest, np.float32(1))
     return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.float32(1e-30))
 
 
@@ -82,6 +104,10 @@ def both(old_queries, new_queries, old_vectors):
     """
     plan, _ = adapter()
     old_vectors = rows_of(old_vectors, "old_vectors")
+    if len(old_vectors) < 2:
+        raise ValueError(
+            f"old_vectors: expected a sample of the corpus, got {len(old_vectors)} rows; give more"
+        )
     old_queries = rows_of(old_queries, "old_queries", old_vectors.shape[1])
     new_queries = rows_of(new_queries, "new_queries")
     if len(old_queries) != len(new_queries):

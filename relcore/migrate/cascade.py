@@ -44,7 +44,7 @@ def ranked(old_query, new_query, search, vectors, k=10, n=None, lists=None, mapp
     ids = list(dict.fromkeys(one[row] for row in range(n) for one in found if row < len(one)))[:n]
     if not ids:
         return []
-    rows = np.asarray(vectors(ids), np.float32)
+    rows = numbers_of(vectors(ids), "vectors")
     got = " × ".join(map(str, rows.shape))
     check(rows.shape == (len(ids), len(new_query)), "vectors", f"{len(ids)} × {len(new_query)} numbers", got)
     check(np.isfinite(rows).all(), "vectors", "finite numbers", "NaN or infinite values")
@@ -59,28 +59,48 @@ def check(is_right, name, expected, got):
 
 def query_of(x, name):
     """A query as float32, (d,). Raises a ValueError unless it has a direction."""
-    query = np.asarray(x, np.float32)
+    query = numbers_of(x, name)
     check(query.ndim == 1, name, "one vector, of shape (d,)", f"an array of shape {query.shape}")
     check(np.isfinite(query).all(), name, "finite numbers", "NaN or infinite values")
     check(query.any(), name, "a vector with a direction", "only zeros")
     return query
 
 
+def numbers_of(x, name):
+    """The numbers as float32. Raises a ValueError unless they are real numbers and none is masked."""
+    check(not np.ma.is_masked(x), name, "numbers", "masked values")
+    try:
+        numbers = np.asarray(x)
+    except (ValueError, TypeError):
+        raise ValueError(f"{name}: expected rows of one length, got others") from None
+    check(numbers.dtype.kind in "iuf", name, "real numbers", f"values of type {numbers.dtype}")
+    with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite and is refused
+        return numbers.astype(np.float32)
+
+
 def unit(x):
+    """The vectors (…, d), scaled to length 1. A zero vector stays zero."""
     x = np.asarray(x, np.float32)
+    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0)
+    # The square of a very large or very small number would leave the range of float32.
+    far = (largest > 1e15) | ((largest > 0) & (largest < 1e-15))
+    x = x / np.where(far, largest, np.float32(1))
     return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), np.float32(1e-30))
 
 
 class ListIndex:
     def __init__(self, ids, vectors):
         self.ids = list(ids)
-        self.vectors = unit(vectors)
-        got = f"{len(self.ids)} ids and an array of shape {self.vectors.shape}"
-        check(
-            self.vectors.ndim == 2 and len(self.ids) == len(self.vectors), "index", "an id for each row", got
-        )
+        rows = numbers_of(vectors, "index")
+        got = f"{len(self.ids)} ids and an array of shape {rows.shape}"
+        check(rows.ndim == 2 and len(self.ids) == len(rows), "index", "an id for each row", got)
+        check(len(set(self.ids)) == len(self.ids), "index", "distinct ids", "an id of several rows")
+        check(np.isfinite(rows).all(), "index", "finite numbers", "NaN or infinite values")
+        self.vectors = unit(rows)
 
     def __call__(self, vector, n):
+        width = self.vectors.shape[1]
+        check(len(vector) == width, "index", f"a query of {width} numbers", f"{len(vector)}")
         return [self.ids[row] for row in np.argsort(-(self.vectors @ vector), kind="stable")[:n]]
 
 
@@ -91,18 +111,27 @@ class Cache:
         self.embed = embed
         stored = ()
         if self.path.exists():
-            stored = np.load(path, allow_pickle=False)
-            names = stored.dtype.names
+            try:
+                stored = np.load(path, allow_pickle=False)
+            except (ValueError, EOFError, OSError) as error:
+                raise ValueError(f"{path}: expected a file that `save` wrote, got {error}") from None
+            names = None
+            if isinstance(stored, np.ndarray):
+                names = stored.dtype.names
             check(names == ("id", "vector"), path, "a file that `save` wrote", f"columns {names}")
         self.known = {str(one): vector for one, vector in stored}
 
     def __call__(self, ids):
-        if missing := [one for one in ids if one not in self.known]:
-            rows = np.asarray(self.embed(missing), np.float32)
+        # The file holds ids as texts.
+        if missing := [one for one in ids if str(one) not in self.known]:
+            rows = numbers_of(self.embed(missing), "embed")
             got = f"an array of shape {rows.shape}"
             check(rows.ndim == 2 and len(rows) == len(missing), "embed", f"{len(missing)} vectors", got)
-            self.known |= zip(missing, rows, strict=True)
-        return np.array([self.known[one] for one in ids])
+            check(np.isfinite(rows).all(), "embed", "finite numbers", "NaN or infinite values")
+            width = len(next(iter(self.known.values()), rows[0]))
+            check(rows.shape[1] == width, "embed", f"vectors of {width} numbers", got)
+            self.known |= zip(map(str, missing), rows, strict=True)
+        return np.array([self.known[str(one)] for one in ids])
 
     def save(self):
         if not self.known:

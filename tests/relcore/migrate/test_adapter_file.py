@@ -138,9 +138,20 @@ def test_the_exported_scripts_refuse_what_they_cannot_use(exported, monkeypatch)
         (new[0], r"queries: expected rows of shape \(n, \d+\), got \d+; reshape"),
         (new[:, :-1], r"queries: expected rows of shape"),
         (np.full_like(new, np.nan), "queries: expected finite numbers"),
+        (np.full(new.shape, 1e300), "queries: expected finite numbers"),
+        (new.astype(complex), "queries: expected real numbers, got values of type complex"),
+        (new.astype(str), "queries: expected real numbers"),
+        (new.astype("datetime64[s]"), "queries: expected real numbers"),
+        ([[1.0, 2.0], [1.0]], "queries: expected rows of one length"),
+        (np.ma.masked_less(new, 0), "queries: expected numbers, got masked values"),
+        (None, "queries: expected real numbers"),
     ):
         with pytest.raises(ValueError, match=told):
             apply.queries(wrong)
+    for scale in (1e38 / np.abs(new).max(), 1e-38):  # only the direction of a row counts
+        np.testing.assert_allclose(apply.unit(new * scale), apply.unit(new), atol=1e-5)
+    with pytest.raises(ValueError, match="old_vectors: expected a sample of the corpus, got 1"):
+        apply.both(old[:2], new[:2], old[:1])
     with pytest.raises(ValueError, match="both: expected vectors of the same queries by both models, got 2"):
         apply.both(old[:2], new[:3], old)
     with pytest.raises(ValueError, match="old_queries: expected rows of shape"):
@@ -180,8 +191,30 @@ def test_the_cascade_refuses_what_it_cannot_use(exported, monkeypatch, tmp_path)
             ranked(first, second, search, embed, **usual | options)
     with pytest.raises(ValueError, match="index: expected an id for each row"):
         ListIndex(ids[1:], old)
+    with pytest.raises(ValueError, match="index: expected distinct ids"):
+        ListIndex(["r0"] * len(old), old)
+    with pytest.raises(ValueError, match="index: expected finite numbers"):
+        ListIndex(ids, old * np.nan)
+    with pytest.raises(ValueError, match=r"index: expected a query of \d+ numbers, got"):
+        ranked(old[7, 1:], new[7], search, vectors, **usual)
+    with pytest.raises(ValueError, match="old_query: expected real numbers"):
+        ranked(old[7].astype(str), new[7], search, vectors, **usual)
+    large = 1e38 / np.abs(new).max()  # a query's length does not change what it finds
+    found = ranked(old[7], new[7], search, vectors, **usual)
+    assert ranked(old[7], new[7] * large, search, vectors, **usual) == found
     with pytest.raises(ValueError, match="embed: expected 2 vectors"):
         Cache(tmp_path / "cache.npy", lambda some: new[:1])(ids[:2])
+    with pytest.raises(ValueError, match="embed: expected finite numbers"):
+        Cache(tmp_path / "cache.npy", lambda some: new[: len(some)] * np.nan)(ids[:2])
+    (tmp_path / "damaged.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(ValueError, match=r"damaged\.npy: expected a file that `save` wrote"):
+        Cache(tmp_path / "damaged.npy", None)
+    numbered = Cache(tmp_path / "numbered.npy", lambda some: new[some])  # ids that are numbers
+    assert np.array_equal(numbered([3, 5]), new[[3, 5]])
+    numbered.save()
+    assert np.array_equal(Cache(tmp_path / "numbered.npy", None)([5, 3]), new[[5, 3]])
+    with pytest.raises(ValueError, match=r"embed: expected vectors of \d+ numbers"):
+        Cache(tmp_path / "numbered.npy", lambda some: new[:1, 1:])([7])
     Cache(tmp_path / "cache.npy", None).save()
     np.save(tmp_path / "other.npy", new)
     with pytest.raises(ValueError, match="expected a file that `save` wrote"):
