@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import wraps
 from threading import Lock
@@ -164,6 +164,15 @@ def load_space(spec: SpaceSpec) -> LatentSpace:
     if kept := listed(spec, KEPT):
         return chosen_rows(load_space(with_kept(spec, ())), kept)
     return catalog.load(spec)
+
+
+def readable_spaces(specs: Sequence[SpaceSpec]) -> dict[SpaceSpec, LatentSpace]:
+    """The spaces of these specs, without those that cannot be read."""
+    spaces = {}
+    for spec in specs:
+        with suppress(SpaceError):
+            spaces[spec] = load_space(spec)
+    return spaces
 
 
 def digests(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
@@ -410,9 +419,13 @@ def view(pair: Match, workspace: Workspace) -> View:
     return columns.with_color_column(pair, drawn, spec, cells(workspace))
 
 
-def view_of_rows(pair: Match, workspace: Workspace, rows: np.ndarray) -> View:
-    """What the panes draw if they show only these rows: the rows and their colours, by labels, a number or a
-    column. No row is marked as an example."""
+def view_with_rows(pair: Match, workspace: Workspace, drawn: View, others: np.ndarray) -> View:
+    """The drawn rows and `others`, with their colours. Colours of example rows stay with the drawn rows."""
+    rows = np.union1d(drawn.rows, others)
+    if workspace.view.color_by == "pivots":
+        categories = np.full(len(rows), -1)
+        categories[np.searchsorted(rows, drawn.rows)] = drawn.categories
+        return replace(drawn, rows=rows, categories=categories)
     spec = replace(workspace.view, pivots=())
     return columns.with_color_column(pair, same_rows(pair.source, spec, rows), spec, cells(workspace))
 

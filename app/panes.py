@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
-from itertools import compress
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from app import compute, exports, jobs, live, session
 from app.components.linked_scatter import linked_scatter
-from app.items import clusters_of, hover_columns, items_of, sheet_of
+from app.items import Items, clusters_of, hover_columns, items_of, sheet_of
+from app.selection import rows_of, select, selected_rows
 from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
@@ -27,7 +26,7 @@ from relcore.figures.colorings import SELECTED_ROWS, Facet, StarLook
 from relcore.figures.export import Exportable
 from relcore.figures.scene import Scene
 from relcore.files.saving import write_parquet
-from relcore.maps.pane_maps import OWN, TWO, View, coordinates_on_maps, drawn_panes, orient_pairs
+from relcore.maps.pane_maps import OWN, TWO, Picture, View, drawn_panes, orient_pairs, with_rows
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
@@ -36,8 +35,26 @@ from relcore.spaces.matching import Match
 _MOST_MAPS = 8  # number of finished maps kept in a session; with 20,000 rows they take 3 MB
 _MOST_FOUND = 200  # number of selected rows that the panes add to the drawn view
 _FEW_ANCHORS = 20  # the panes draw all anchors if there are at most this many
-_KEPT = "relscope.selected-rows"
 _FILTERS = "relscope.filters"
+
+
+@dataclass(frozen=True, eq=False)
+class PaneInputs:
+    """What the panes show: the matched models, the settings, the texts or pictures of the rows, and the
+    numbers (s,) of the selected rows."""
+
+    models: Match
+    workspace: Workspace
+    items: Items | None
+    selected: np.ndarray
+
+
+def inputs(models: Match, workspace: Workspace, *, with_selection: bool = True) -> PaneInputs:
+    """The inputs of the panes of a workspace, with the rows that are selected in Explore, or with none."""
+    selected = np.empty(0, dtype=int)
+    if with_selection:
+        selected = selected_rows(models)[1]
+    return PaneInputs(models, workspace, items_of(workspace), selected)
 
 
 @dataclass(frozen=True)
@@ -53,13 +70,91 @@ class DrawnMap:
     job: Job | None = None
 
 
-def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> DrawnMap:
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """What the panes show now: the scene, its rows, and the maps of each pane. Jobs may still compute some
+    maps. `workspace` has the settings by which the scene is drawn: those of the inputs, or PCA until the
+    maps are computed."""
+
+    inputs: PaneInputs
+    workspace: Workspace
+    scene: Scene
+    view: View
+    maps: Mapping[str, DrawnMap]
+    sheet: Sheet | None
+    offer: live.Offer
+
+    @property
+    def selected(self) -> np.ndarray:
+        """The positions (s,) of the selected rows among the drawn rows."""
+        return np.flatnonzero(np.isin(self.view.rows, self.inputs.selected))
+
+    @property
+    def is_of_its_recipe(self) -> bool:
+        """Whether the recipe would draw this same scene. False while new and old maps are shown together."""
+        return not any(drawn.job for drawn in self.maps.values()) or _all_by_pca(self.maps)
+
+
+def _all_by_pca(maps: Mapping[str, DrawnMap]) -> bool:
+    return all(drawn.job and not drawn.earlier for drawn in maps.values())
+
+
+def draw(asked: PaneInputs) -> Drawing:
+    """The scene of the panes. To the rows that the settings choose, it adds selected rows that these lack,
+    such as the results of a search, and the anchors if they are few."""
+    models = asked.models
+    workspace = asked.workspace
+    view = compute.view(models, workspace)
+    widths = [space.dimension for space in models.spaces]
+    panes = drawn_panes(workspace.panes, widths, workspace.reduction)
+    panes = tuple(pane for pane in panes if pane in AXES or workspace.anchors) or (OWN,)
+    maps = {pane: _map_of(models, view, pane, workspace) for pane in panes}
+    pictures: dict[str, Picture] = {pane: (drawn.coordinates, drawn.note) for pane, drawn in maps.items()}
+    if _all_by_pca(maps):
+        workspace = replace(workspace, reduction=replace(workspace.reduction, method="pca"))
+    reference = None
+    if workspace.oriented:
+        reference = compute.pca_coordinates(models, view, OWN, (), workspace.projection, workspace.reduction)[
+            0
+        ][0]
+        pictures = {
+            pane: _oriented(models, pane, note, workspace.reduction, reference, *coordinates)
+            for pane, (coordinates, note) in pictures.items()
+        }
+    shown = view
+    others = _rows_to_add(asked, view)
+    if len(others):
+        shown = compute.view_with_rows(models, workspace, view, others)
+        settings = workspace.anchors, workspace.projection, workspace.reduction
+        pictures = {
+            pane: with_rows(models, view.rows, others, pane, picture, *settings)
+            for pane, picture in pictures.items()
+        }
+    return Drawing(
+        inputs=asked,
+        workspace=workspace,
+        scene=_scene(asked, shown, pictures),
+        view=shown,
+        maps=maps,
+        sheet=sheet_of(models, shown, asked.items),
+        offer=live.AnchorOffer(
+            pair=models,
+            view=view,
+            shown=shown.rows,
+            workspace=workspace,
+            panes=panes,
+            reference=reference,
+        ),
+    )
+
+
+def _map_of(models: Match, view: View, pane: str, workspace: Workspace) -> DrawnMap:
     method = workspace.reduction.method
     anchors = workspace.anchors
-    settings = pair, drawn, pane, anchors, workspace.projection, workspace.reduction
+    settings = models, view, pane, anchors, workspace.projection, workspace.reduction
     if method == "pca" or pane == TWO:
         return DrawnMap(*compute.pca_coordinates(*settings))
-    place = compute.pair_key(pair), drawn.digest, pane, method, workspace.reduction.n_components
+    place = compute.pair_key(models), view.digest, pane, method, workspace.reduction.n_components
     result = jobs.reduction(*settings)
     kept = st.session_state.setdefault("relscope.maps", {})
     if isinstance(result, tuple):
@@ -82,276 +177,132 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
     return DrawnMap(*(earlier or compute.pca_coordinates(*settings)), old, earlier is not None, result)
 
 
-def selected_rows(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
-    """The selected ids that the pair contains, and their row numbers (m,)."""
-    ids = session.selection()
-    key = pair.source.digest
-    kept = st.session_state.get(_KEPT)
-    if kept is None or kept[0] is not ids or kept[1] != key:
-        rows = _rows(pair, ids)
-        there = rows >= 0
-        if there.all():
-            known = ids
-        else:
-            known = tuple(compress(ids, there))
-        st.session_state[_KEPT] = kept = ids, key, known, rows[there]
-    return kept[2:]
-
-
-def _rows(pair: Match, ids: Sequence[str]) -> np.ndarray:
-    """Row numbers (m,) of these ids; −1 for an id that the pair lacks."""
-    return pair.source.index.get_indexer(pd.Index(ids, dtype=object))
-
-
-def select(pair: Match, rows: np.ndarray) -> None:
-    ids = tuple(pair.ids[rows])
-    session.select(ids)
-    st.session_state[_KEPT] = ids, pair.source.digest, ids, rows
-
-
-def _chosen(pair: Match, rows: np.ndarray) -> np.ndarray:
-    chosen = np.zeros(len(pair), dtype=bool)
-    chosen[rows] = True
-    return chosen
-
-
-def anchors_among(pair: Match, rows: np.ndarray, anchors: Sequence[str]) -> list[str]:
-    """The anchors that are among these rows (m,)."""
-    places = _rows(pair, anchors)
-    return list(compress(anchors, (places >= 0) & _chosen(pair, rows)[places]))
-
-
-def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
-    """The positions (s,) of the selected rows within `drawn` (m,), in ascending order."""
-    _, rows = selected_rows(pair)
-    if len(rows):
-        return np.flatnonzero(_chosen(pair, rows)[drawn])
-    return rows
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """What the panes show now: the scene, its rows, its recipe and its maps. Jobs may still compute some
-    maps.
-
-    `found` is the scene with added rows: selected rows that the view lacks, such as the results of a search,
-    and the anchors if they are few.
-    """
-
-    scene: Scene
-    view: View
-    recipe: Panes
-    maps: tuple[DrawnMap, ...]
-    found: tuple[Scene, View]
-    sheet: Sheet | None = None
-    offer: live.Offer | None = None
-
-    @property
-    def is_of_its_recipe(self) -> bool:
-        """Whether the recipe would draw this same scene. False while new and old maps are shown together."""
-        return not any(drawn.job for drawn in self.maps) or _all_by_pca(self.maps)
-
-
-def _all_by_pca(maps: Sequence[DrawnMap]) -> bool:
-    return all(drawn.job and not drawn.earlier for drawn in maps)
-
-
-def draw(pair: Match, workspace: Workspace, selection: bool = True) -> Drawing:
-    """The panes of a workspace. Without `selection`, they ignore the rows that are selected in Explore."""
-    view = compute.view(pair, workspace)
-    widths = [space.dimension for space in pair.spaces]
-    forms = drawn_panes(workspace.panes, widths, workspace.reduction)
-    forms = [form for form in forms if form in AXES or workspace.anchors] or [OWN]
-    maps = tuple(pair_map(pair, view, pane, workspace) for pane in forms)
-    if _all_by_pca(maps):
-        workspace = replace(workspace, reduction=replace(workspace.reduction, method="pca"))
-    results = {pane: (drawn.coordinates, drawn.note) for pane, drawn in zip(forms, maps, strict=True)}
-    if workspace.oriented:
-        pca = compute.pca_coordinates(pair, view, OWN, (), workspace.projection, workspace.reduction)
-        results = {
-            pane: _oriented_maps(pair, pane, note, workspace.reduction, pca[0][0], *coordinates)
-            for pane, (coordinates, note) in results.items()
-        }
-    scene = _scene(pair, workspace, view, results)
-    settings = replace(workspace.recipe(pair), panes=tuple(results))
-    if workspace.stars == StarLook():
-        stars = None
-    else:
-        stars = workspace.stars
-    recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
-    found = scene, view
-    if selection:
-        chosen = selected_rows(pair)[1]
-    else:
-        chosen = np.empty(0, dtype=int)
-    others = np.setdiff1d(chosen, view.rows)[:_MOST_FOUND]
-    if 0 < len(workspace.anchors) <= _FEW_ANCHORS:
-        others = np.union1d(others, np.setdiff1d(_rows(pair, workspace.anchors), [-1, *view.rows]))
-    if len(others):
-        shown = with_rows(pair, workspace, view, others)
-        affine = workspace.reduction.method == "pca"
-        how = "; rows found by search stand at the mean place of their 3 nearest rows"
-        if affine:
-            how = ""
-        placed = {
-            pane: (_with_places(pair, workspace, pane, view, shown, others, maps, affine), f"{note}{how}")
-            for pane, (maps, note) in results.items()
-        }
-        found = _scene(pair, workspace, shown, placed), shown
-    sheet = sheet_of(pair, found[1], items_of(workspace))
-    reference = None
-    if workspace.oriented:
-        reference = pca[0][0]
-    offer = live.AnchorOffer(
-        pair=pair,
-        view=view,
-        shown=found[1].rows,
-        workspace=workspace,
-        panes=tuple(results),
-        reference=reference,
-    )
-    return Drawing(scene, view, recipe, maps, found, sheet, offer)
-
-
-def _scene(
-    pair: Match, workspace: Workspace, view: View, results: dict[str, tuple[Sequence[np.ndarray], str]]
-) -> Scene:
-    scene = assemble_scene(pair.spaces, view, results, workspace.anchors)
-    look = workspace.look
-    items = items_of(workspace)
-    second = compute.second_view(pair, view, workspace)
-    clusters = clusters_of(pair, view, second, scene.panes[0].coordinates, look, items)
-    texts, notes = hover_columns(pair, view, items, workspace.view.color_by != "labels")
-    prominence = compute.prominence(pair, view)
-    scene = with_look(scene, look, second, clusters, _facets(pair, workspace, view))
-    return replace(scene, texts=texts, notes=notes, stars=workspace.stars, prominence=prominence)
-
-
-def _facets(pair: Match, workspace: Workspace, view: View) -> tuple[Facet, ...]:
-    """The columns by which the drawn rows can be filtered. Returns () until the user opens the filters or
-    sets one."""
-    if not (workspace.look.filter or st.session_state.get(_FILTERS) == workspace.models):
-        return ()
-    return of_rows(compute.workspace_facets(pair, workspace), view.rows)
-
-
-def with_rows(pair: Match, workspace: Workspace, view: View, others: np.ndarray) -> View:
-    rows = np.union1d(view.rows, others)
-    if workspace.view.color_by != "pivots":
-        return compute.view_of_rows(pair, workspace, rows)
-    categories = np.full(len(rows), -1)
-    categories[np.searchsorted(rows, view.rows)] = view.categories
-    return replace(view, rows=rows, categories=categories)
-
-
-def _with_places(
-    pair: Match,
-    workspace: Workspace,
-    pane: str,
-    view: View,
-    shown: View,
-    others: np.ndarray,
-    maps: Sequence[np.ndarray],
-    affine: bool,
-) -> list[np.ndarray]:
-    """The maps with the rows `others` added. Rows that are drawn already keep their places."""
-    settings = pane, workspace.anchors, workspace.projection, maps, affine
-    both = []
-    for known, new in zip(maps, coordinates_on_maps(pair, view.rows, others, *settings), strict=True):
-        coordinates = np.empty((len(shown.rows), known.shape[1]), dtype=known.dtype)
-        coordinates[np.searchsorted(shown.rows, view.rows)] = known
-        coordinates[np.searchsorted(shown.rows, others)] = new
-        both.append(coordinates)
-    return both
-
-
 @compute.cached(24)
-def _oriented_maps(
-    pair: Match, form: str, note: str, reduction: ReductionSpec, reference: np.ndarray, *maps: np.ndarray
-) -> tuple[list[np.ndarray], str]:
-    """The result of `orient_pairs`, which rotates the maps for display. It is cached, because selecting rows
-    does not change it."""
-    turned = orient_pairs({form: (maps, note)}, reference, pair, reduction)[form]
+def _oriented(
+    models: Match,
+    pane: str,
+    note: str,
+    reduction: ReductionSpec,
+    reference: np.ndarray,
+    *maps: np.ndarray,
+) -> Picture:
+    """The maps of a pane, rotated for display. They are cached, because selecting rows does not change
+    them."""
+    turned = orient_pairs({pane: (maps, note)}, reference, models, reduction)[pane]
     for coordinates in turned[0]:
         coordinates.flags.writeable = False
     return turned
 
 
+def _rows_to_add(asked: PaneInputs, view: View) -> np.ndarray:
+    others = np.setdiff1d(asked.selected, view.rows)[:_MOST_FOUND]
+    anchors = asked.workspace.anchors
+    if 0 < len(anchors) <= _FEW_ANCHORS:
+        others = np.union1d(others, np.setdiff1d(rows_of(asked.models, anchors), [-1, *view.rows]))
+    return others
+
+
+def _scene(asked: PaneInputs, view: View, pictures: Mapping[str, Picture]) -> Scene:
+    models = asked.models
+    workspace = asked.workspace
+    look = workspace.look
+    scene = assemble_scene(models.spaces, view, pictures, workspace.anchors)
+    second = compute.second_view(models, view, workspace)
+    clusters = clusters_of(models, view, second, scene.panes[0].coordinates, look, asked.items)
+    texts, notes = hover_columns(models, view, asked.items, workspace.view.color_by != "labels")
+    scene = with_look(scene, look, second, clusters, _facets(asked, view))
+    return replace(
+        scene,
+        texts=texts,
+        notes=notes,
+        stars=workspace.stars,
+        prominence=compute.prominence(models, view),
+    )
+
+
+def _facets(asked: PaneInputs, view: View) -> tuple[Facet, ...]:
+    """The columns by which the drawn rows can be filtered. Returns () until the user opens the filters or
+    sets one."""
+    workspace = asked.workspace
+    if not (workspace.look.filter or st.session_state.get(_FILTERS) == workspace.models):
+        return ()
+    return of_rows(compute.workspace_facets(asked.models, workspace), view.rows)
+
+
 def show(
-    pair: Match,
     drawing: Drawing,
     key: str,
     height: int,
-    hears: Callable[[PaneEvent, Match, View], None] | None = None,
+    hears: Callable[[PaneEvent, Drawing], None] | None = None,
     single: Sequence[int] = (),
     worded: bool = False,
-    selection: bool = True,
 ) -> None:
     """Draw the panes. The callback `hears` gets their events. By default, events change the workspace.
-    `single` are numbers of rows that get a dashed ring. With `worded`, each star shows its id. Without
-    `selection`, no row is selected."""
-    scene, view = drawing.found
+    `single` are numbers of rows that get a dashed ring. With `worded`, each star shows its id."""
+    scene = drawing.scene
+    rows = drawing.view.rows
     if len(single):
         scene = replace(
             scene, caption=f"Ring: found in both models; dashed: in one; {scene.caption.partition('; ')[2]}"
         )
+    receive = hears or _receive
     with st.container(key="panes"):
-        if selection:
-            selected = places_of_selected(pair, view.rows)
-        else:
-            selected = np.empty(0, dtype=int)
-        places = ()
-        if len(single):
-            places = np.flatnonzero(np.isin(view.rows, single)).tolist()
         linked_scatter(
             scene,
             key=key,
-            selected=selected,
+            selected=drawing.selected,
             height=height,
-            old=[drawn.old for drawn in drawing.maps for _ in drawn.coordinates],
+            old=[drawn.old for drawn in drawing.maps.values() for _ in drawn.coordinates],
             sheet=drawing.sheet,
             live=live.channel_of(key, drawing.offer),
             worded=worded,
-            single=places,
-            on_event=lambda event: (hears or _receive)(event, pair, view),
+            single=np.flatnonzero(np.isin(rows, single)).tolist(),
+            on_event=lambda event: receive(event, drawing),
         )
 
 
 def follow(drawing: Drawing) -> None:
     """Draw the progress bars of the jobs that compute the maps."""
-    if waiting := [drawn.job for drawn in drawing.maps if drawn.job]:
+    if waiting := [drawn.job for drawn in drawing.maps.values() if drawn.job]:
         with st.container(key="panes-jobs"):
             jobs.follow(waiting)
 
 
-def _atlas(pair: Match, drawing: Drawing, workspace: Workspace) -> bytes:
+def _atlas(drawing: Drawing) -> bytes:
     """A table of the drawn rows for Embedding Atlas, with the coordinates of the first maps."""
+    asked = drawing.inputs
     rows = drawing.view.rows
     stream = BytesIO()
-    columns = compute.rows_table(pair, workspace, rows, items_of(workspace))
-    table = atlas_table(pair.spaces, rows, [pane.coordinates for pane in drawing.scene.panes], columns)
+    columns = compute.rows_table(asked.models, asked.workspace, rows, asked.items)
+    coordinates = [pane.coordinates for pane in drawing.scene.panes]
+    table = atlas_table(asked.models.spaces, rows, coordinates, columns)
     write_parquet(stream, table.schema, [table])
     return stream.getvalue()
 
 
-def export_bar(
-    pair: Match, drawing: Drawing, key: str, told: str, scores: Callable[[], Exportable] | None
-) -> None:
+def export_bar(drawing: Drawing, key: str, told: str, scores: Callable[[], Exportable] | None) -> None:
     """Draw the export menu of the panes. The HTML page shows the sentences `told` above the figure. `scores`
     returns the figure of the scores, which the menu exports, too."""
-    workspace = session.workspace()
-    if drawing.is_of_its_recipe:
-        recipe = drawing.recipe
-        anchors = drawing.scene.anchors
-        about = recipe.panes, len(anchors), recipe.projection, recipe.reduction
-        units = partial(page_units, pair, drawing.view.rows, *about)
-        drawn = recipe.draw(drawing.scene, units, told)
-        exports.export_bar(drawn, key, partial(_atlas, pair, drawing, workspace), scores)
-    else:
+    if not drawing.is_of_its_recipe:
         st.caption("The panes can be exported when all maps are up to date.")
+        return
+    models = drawing.inputs.models
+    workspace = drawing.workspace
+    rows = drawing.view.rows
+    stars = None
+    if workspace.stars != StarLook():
+        stars = workspace.stars
+    settings = replace(workspace.recipe(models), panes=tuple(drawing.maps))
+    recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
+    scene = replace(drawing.scene, marked=drawing.selected)
+    about = recipe.panes, len(scene.anchors), recipe.projection, recipe.reduction
+    drawn = recipe.draw(scene, partial(page_units, models, rows, *about), told)
+    exports.export_bar(drawn, key, partial(_atlas, drawing), scores)
 
 
-def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
+def _receive(event: PaneEvent, drawing: Drawing) -> None:
+    models = drawing.inputs.models
+    rows = drawing.view.rows
     if event.stars is not None:
         session.edit("look of the anchors", stars=event.stars)
     elif event.hidden is not None:
@@ -379,8 +330,8 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
     elif event.turn is not None:
         session.guarded(session.turn, event.turn)
     elif event.kind == "anchor":
-        session.move_anchor(*pair.ids[drawn.rows[event.rows]])
+        session.move_anchor(*models.ids[rows[event.rows]])
     elif event.kind == "spread":
-        session.guarded(choose_anchors, pair, SPREAD, N_SPREAD, 0)
+        session.guarded(choose_anchors, models, SPREAD, N_SPREAD, 0)
     else:
-        select(pair, drawn.rows[event.rows])
+        select(models, rows[event.rows])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -58,14 +57,14 @@ def say_what_was_found() -> None:
 
 quickly = compute.is_scored_quickly(pair)
 with toolbar.panes_first(above, scored_quickly=quickly):
-    drawing = panes.draw(models, workspace)
+    drawing = panes.draw(panes.inputs(models, workspace))
     with st.container(key="explore-body"):
         picture, side = st.columns([3.3, 1], gap="medium")
     with picture:
         height = 720
         if len(drawing.scene.panes) <= len(models.spaces):
             height = 460
-        panes.show(models, drawing, "explore", height=height, single=found_by_one_model(pair))
+        panes.show(drawing, "explore", height=height, single=found_by_one_model(pair))
     if quickly:
         # Send the panes before everything else, because the browser draws what arrives first.
         say_what_was_found()
@@ -74,13 +73,10 @@ with picture:
         choosers.map_chooser(workspace)
         choosers.color_chooser(workspace, pair)
         choosers.view_choosers(workspace, pair)
-        scene, view = drawing.found  # with the rows of a search, as on the screen
-        scene = replace(scene, marked=panes.places_of_selected(models, view.rows))
-        found = replace(drawing, scene=scene, view=view)
         scores = None
         if compute.can_be_scored(pair, workspace.anchors):
             scores = partial(scores_figure, workspace, models)
-        panes.export_bar(models, found, "explore", in_words(workspace), scores)
+        panes.export_bar(drawing, "explore", in_words(workspace), scores)
         panes.follow(drawing)  # here, progress bars cover no row and move nothing
     with st.container(horizontal=True, vertical_alignment="center", key="effect"):
         if not quickly:
@@ -91,4 +87,4 @@ with picture:
 with side:
     inspector(pair)
 
-EXPLORE.draw_tabs(workspace, models, drawing.view)
+EXPLORE.draw_tabs(workspace, models, compute.view(models, workspace))

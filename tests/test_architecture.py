@@ -70,6 +70,7 @@ APP_FLOORS = (
     "compute",
     "messages",
     "session",
+    "selection",
     "server",
     "live",
     "exports",

@@ -15,8 +15,8 @@ from app.compare.search import NOTE, Found, found_by, search_box
 from app.components.rows import row_links
 from app.glossary.card import caption
 from app.items import Items, cut, items_of
-from app.panes import anchors_among, selected_rows
 from app.plain_text import plain, plain_html
+from app.selection import anchors_among, selected_rows
 from app.tables import bars
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.numbers import counted, short

@@ -14,8 +14,8 @@ from app import compute, session
 from app.compare.search import found_by
 from app.glossary.card import caption
 from app.items import Items, items_of
-from app.panes import selected_rows
 from app.places import DATA, go
+from app.selection import selected_rows
 from app.workspace import Workspace
 from relcore.base.numbers import counted, short
 from relcore.base.report import delimited_text

@@ -19,8 +19,8 @@ from app.glossary.card import caption
 from app.invert.inputs import InvertInputs, inputs, ridges_of, setting_label
 from app.invert.recovered import Recovered, paired_rows, recovered
 from app.items import Items, draw_rows, found_html, hover_columns, rows_html, sheet_of, with_items
-from app.panes import places_of_selected, select
 from app.plain_text import plain
+from app.selection import places_of_selected, select
 from app.tables import brushing_table, report_table
 from app.widgets import choose_anchors
 from app.workspace import MOST_ANCHORS, Workspace
@@ -37,7 +37,10 @@ LISTED = 200  # maximum number of rows at each end of the table, which is sorted
 
 
 def draw(workspace: Workspace) -> None:
-    _PANEL.draw(workspace)
+    asked = _PANEL.draw(workspace)
+    if asked:
+        with asked.places.side:
+            inspector(asked.pair)
 
 
 def report(asked: InvertInputs, result: Recovered) -> None:
@@ -59,7 +62,6 @@ def report(asked: InvertInputs, result: Recovered) -> None:
         if result.by_hand:
             st.caption(result.by_hand)
         report_table(inversion.report(side_names(pair, inversion.spec.route)).tables[0])
-        inspector(pair)
     st.subheader("Errors", anchor=False)
     errors = RecoveryErrors.of(asked.recipe, inversion=inversion.spec).draw(inversion)
     figure = errors.interactive(exports.theme())

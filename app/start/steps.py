@@ -37,7 +37,7 @@ from relcore.compare.scene import (
     with_unrelated_target,
     with_wrong_pairs,
 )
-from relcore.maps.pane_maps import OWN, View, default_view
+from relcore.maps.pane_maps import OWN, default_view
 from relcore.panes.payload import PaneEvent
 from relcore.represent.representations import ProjectionSpec
 from relcore.scores.score import Score
@@ -128,14 +128,13 @@ def _draw_dragging() -> None:
     shown = replace(USUAL, anchors=by, view=view, panes=("relative",))
     drawn, says = _halves()
     with drawn:
-        drawing = panes.draw(pair, shown, selection=False)
-        scene, rows = drawing.found
+        drawing = panes.draw(panes.inputs(pair, shown, with_selection=False))
         titled = [
             replace(pane, title=f"{model}, by similarities")
-            for pane, model in zip(scene.panes, MODELS, strict=True)
+            for pane, model in zip(drawing.scene.panes, MODELS, strict=True)
         ]
-        named = replace(drawing, found=(replace(scene, panes=tuple(titled)), rows))
-        panes.show(pair, named, "story.drag", 470, _hear, worded=True, selection=False)
+        named = replace(drawing, scene=replace(drawing.scene, panes=tuple(titled)))
+        panes.show(named, "story.drag", 470, _hear, worded=True)
     with says:
         _write(
             "An <b>anchor</b> ★ is a word that both models know. Each map places a word by its similarities"
@@ -152,9 +151,9 @@ def _draw_dragging() -> None:
         st.html(number.replace("<b>", '<b class="relscope-live">', 1))
 
 
-def _hear(event: PaneEvent, pair: Match, drawn: View) -> None:
+def _hear(event: PaneEvent, drawing: panes.Drawing) -> None:
     if event.kind == "anchor":
-        before, to = pair.ids[drawn.rows[event.rows]]
+        before, to = drawing.inputs.models.ids[drawing.view.rows[event.rows]]
         stars().drag(before, to)
 
 
@@ -263,7 +262,7 @@ def how_many() -> None:
         )
     with maps:
         rows = np.union1d(of.drawn.rows, of.pair.source.rows(RULERS))
-        drawn = panes.with_rows(of.pair, USUAL, of.drawn, rows)
+        drawn = compute.view_with_rows(of.pair, USUAL, of.drawn, rows)
         draw_maps(Words(of.pair, drawn), "relative", "story.more-maps", by=by)
 
 

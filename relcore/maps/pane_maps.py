@@ -362,43 +362,66 @@ def by_two_anchors(
     return pictures, f"across: similarity to {two[0]!r} (★1), up: similarity to {two[-1]!r} (★{len(two)})"
 
 
-def coordinates_on_maps(
+def with_rows(
     matched: Match,
     rows: np.ndarray,
     others: np.ndarray,
     pane: str,
+    picture: Picture,
     anchors: Sequence[str],
     projection: ProjectionSpec,
-    maps: Sequence[np.ndarray],
-    affine: bool = True,
-) -> list[np.ndarray]:
-    """The coordinates (e, c) of the rows `others` on the maps (m, c) of `rows`, for each space.
+    spec: ReductionSpec,
+) -> Picture:
+    """The picture of a pane with the rows `others` (e,) added to its `rows` (m,), in ascending order. Rows
+    that are drawn already keep their places.
 
-    `affine` says that a map is an affine function of the rows, as for PCA, even after a rotation. The
-    function is then found by least squares. Otherwise each row is placed at the mean of its `_NEAR` nearest
-    drawn rows.
+    A map by PCA is an affine function of the rows, even after a rotation. The function is found by least
+    squares. On other maps, each row is placed at the mean of its `_NEAR` nearest drawn rows.
     """
+    maps, note = picture
     representation, _ = representation_of_pane(pane, ReductionSpec())
+    affine = spec.method == "pca"
     if representation == TWO:
-        return by_two_anchors(matched, others, anchors, projection)[0]
-    spaces = matched.spaces
-    found = []
-    brings = representation_maps(matched, representation, anchors, projection)
-    for space, bring, coordinates in zip(spaces, brings, maps, strict=True):
-        new = bring(space.vectors[others]).astype(np.float64)
-        if not affine:
-            known = bring(space.vectors[rows])
-            origin = known.mean(axis=0)
-            near = nearest(unit_rows(new, origin), unit_rows(known, origin), _NEAR).rows
-            found.append(coordinates[near].mean(axis=1).astype(np.float32))
-            continue
-        few = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 2 * new.shape[1] + 50)).astype(int))
-        known = bring(space.vectors[rows[few]]).astype(np.float64)
-        middle = known.mean(axis=0)
-        centre = coordinates[few].mean(axis=0)
-        axes = Engine().lstsq(known - middle, coordinates[few] - centre)
-        found.append(((new - middle) @ axes + centre).astype(np.float32))
-    return found
+        added = by_two_anchors(matched, others, anchors, projection)[0]
+    else:
+        brings = representation_maps(matched, representation, anchors, projection)
+        place = _by_least_squares if affine else _by_neighbours
+        added = [
+            place(bring, space.vectors, rows, others, known)
+            for space, bring, known in zip(matched.spaces, brings, maps, strict=True)
+        ]
+    shown = np.union1d(rows, others)
+    both = []
+    for known, new in zip(maps, added, strict=True):
+        coordinates = np.empty((len(shown), known.shape[1]), dtype=known.dtype)
+        coordinates[np.searchsorted(shown, rows)] = known
+        coordinates[np.searchsorted(shown, others)] = new
+        both.append(coordinates)
+    if not affine:
+        note += f"; rows found by search stand at the mean place of their {_NEAR} nearest rows"
+    return both, note
+
+
+def _by_neighbours(
+    bring: Callable, vectors: Rows, rows: np.ndarray, others: np.ndarray, coordinates: np.ndarray
+) -> np.ndarray:
+    new = bring(vectors[others]).astype(np.float64)
+    known = bring(vectors[rows])
+    origin = known.mean(axis=0)
+    near = nearest(unit_rows(new, origin), unit_rows(known, origin), _NEAR).rows
+    return coordinates[near].mean(axis=1).astype(np.float32)
+
+
+def _by_least_squares(
+    bring: Callable, vectors: Rows, rows: np.ndarray, others: np.ndarray, coordinates: np.ndarray
+) -> np.ndarray:
+    new = bring(vectors[others]).astype(np.float64)
+    few = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 2 * new.shape[1] + 50)).astype(int))
+    known = bring(vectors[rows[few]]).astype(np.float64)
+    middle = known.mean(axis=0)
+    centre = coordinates[few].mean(axis=0)
+    axes = Engine().lstsq(known - middle, coordinates[few] - centre)
+    return ((new - middle) @ axes + centre).astype(np.float32)
 
 
 def map_pair(
@@ -506,18 +529,18 @@ def orient_pairs(
     to all, so that equal coordinates stay equal. Otherwise each other map is rotated onto the source's map.
     """
     oriented = {}
-    for form, ((source, *others), note) in pairs.items():
-        if form == TWO:
-            oriented[form] = ([source, *others], note)
+    for pane, ((source, *others), note) in pairs.items():
+        if pane == TWO:
+            oriented[pane] = ([source, *others], note)
             continue
         turn = turn_onto(source, reference)
         still = np.allclose(turn, np.eye(len(turn)), atol=1e-6)
         turn = np.eye(len(turn)) if still else turn
         turned = _rotate(source, turn)
-        own = form == OWN or (form == "absolute" and len({space.dimension for space in pair.spaces}) > 1)
+        own = pane == OWN or (pane == "absolute" and len({space.dimension for space in pair.spaces}) > 1)
         is_one_map = spec.align or (spec.fit == "first" and not own)
         others = [_rotate(other, turn if is_one_map else turn_onto(other, turned)) for other in others]
-        oriented[form] = ([turned, *others], note if still and is_one_map else f"{note}, {NOTE}")
+        oriented[pane] = ([turned, *others], note if still and is_one_map else f"{note}, {NOTE}")
     return oriented
 
 
