@@ -19,7 +19,6 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.migrate.blind_test import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
 from relcore.migrate.result import TITLES, MigrationResult
-from relcore.runs.entries import digest_of
 
 _OPTIONS = ("re-embed", "bridge", "twice", "cascade")
 # maximum pixels per side of a picture; maximum number of characters of a text
@@ -152,7 +151,7 @@ def _judgeable(result: MigrationResult) -> list[str]:
 
 
 def _answers_key(setup: MigrateSetup, option: str) -> str:
-    return f"judge.answers-{digest_of(setup.digests)[:16]}-{option}"
+    return f"judge.answers-{setup.digest[:16]}-{option}"
 
 
 def _saved_answers(setup: MigrateSetup, option: str) -> BlindAnswers:

@@ -13,7 +13,7 @@ import streamlit as st
 
 from app import exports, messages, results
 from app.migrate.setup import MigrateSetup
-from app.migrate.verdict import RATE, ROWS, _texts
+from app.migrate.verdict import RATE, ROWS
 from app.page_settings import remembered, segments
 from app.plain_text import plain
 from app.tables import chosen_rows
@@ -128,7 +128,7 @@ def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None
         f" {won:,} get better.** Select a query to see what each option finds."
     )
     shown = table.head(_LISTED).copy()
-    texts = _texts(setup, shown["query"], queries=True)
+    texts = setup.texts(shown["query"], queries=True)
     if any(texts):
         shown.insert(1, "text", texts)
     for column in (TITLES[to], TITLES[option], "change"):
@@ -156,7 +156,7 @@ def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None
         columns[TITLES[option]] = pd.Series(
             [
                 f"{'✓' if row in relevant else '·'} {text or old.ids[row]}"
-                for row, text in zip(rows, _texts(setup, old.ids[rows]), strict=True)
+                for row, text in zip(rows, setup.texts(old.ids[rows]), strict=True)
             ],
             dtype=object,
         )

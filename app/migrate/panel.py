@@ -53,18 +53,22 @@ def inputs(workspace: Workspace) -> MigrateSetup | None:
 
 
 def migration_of(setup: MigrateSetup) -> MigrationResult | None:
+    """The result of the migration, with the verdict of finished blind judgements if there are any. None
+    while a job computes it."""
     # The first comparison of the user's own pair waits for a click. Later, a changed setting starts the
     # comparison by itself.
     known = session.migrates_example() or st.session_state.get(_COMPARED) == setup.specs[:2]
     look = {"label": "Compare the options", "details": setup.details}
     look["unasked_seconds"] = results.UNASKED_SECONDS * known
-    return results.result_of(setup.task, setup.specs, spaces=setup.spaces, **look)
+    result = results.result_of(setup.task, setup.specs, spaces=setup.spaces, **look)
+    if result is None:
+        return None
+    st.session_state[_COMPARED] = setup.specs[:2]
+    return with_blind_verdict(setup, result)
 
 
 def report(setup: MigrateSetup, result: MigrationResult) -> None:
-    st.session_state[_COMPARED] = setup.specs[:2]
     unjudged = result.relevance == NEIGHBOURS
-    result = with_blind_verdict(setup, result)
     show_verdict(setup, result)
     st.subheader("Next steps", anchor=False)
     for name, part in _AFTER.items():

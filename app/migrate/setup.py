@@ -24,6 +24,7 @@ from relcore.migrate.migration import TASK as EXAMPLE
 from relcore.migrate.migration import Migration, starting_models
 from relcore.migrate.pairing import FEWEST_PAIRS, Pairing, check_pairs
 from relcore.migrate.relevance import JudgedQuery, read_qrels
+from relcore.runs.entries import digest_of
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
@@ -47,6 +48,11 @@ class MigrateSetup:
         return tuple(space.digest for space in self.spaces)
 
     @property
+    def digest(self) -> str:
+        """What tells these spaces from others, in the names of widgets and of saved answers."""
+        return digest_of(self.digests)
+
+    @property
     def old(self) -> LatentSpace:
         return self.spaces[0]
 
@@ -62,6 +68,13 @@ class MigrateSetup:
         else:
             source, target = self.specs[:2]
         return items_of(replace(Workspace(), source=source, target=target))
+
+    def texts(self, ids: Sequence[str], queries: bool = False) -> list[str]:
+        """The text of each row of the corpus, or of each of the queries; "" for those without a text."""
+        items = self.items(queries)
+        if items is not None and items.has_texts:
+            return items.texts(list(ids))
+        return [""] * len(ids)
 
 
 def choose(workspace: Workspace) -> MigrateSetup | None:

@@ -20,7 +20,6 @@ from relcore.migrate.migration import LEFT_OUT
 from relcore.migrate.price import UNKNOWN, Rate
 from relcore.migrate.result import TITLES, MigrationResult
 from relcore.migrate.verdict import NEIGHBOURS
-from relcore.runs.entries import digest_of
 
 
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
@@ -120,11 +119,11 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
     """Draw fields for the number of rows in the user's corpus and for the price of embedding them. Returns
     both."""
     encoder = setup.specs[1].encoder
-    place = digest_of(setup.digests)[:8]
+    place = setup.digest[:8]
     seconds = 0.0
     if encoder:
         seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus
-    words = [len(text.split()) for text in _texts(setup, setup.old.ids[:1000])]
+    words = [len(text.split()) for text in setup.texts(setup.old.ids[:1000])]
     with st.container(horizontal=True, vertical_alignment="bottom", key="migrate-corpus"):
         n = remembered(
             st.number_input,
@@ -223,10 +222,3 @@ def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
     (table,) = report.tables
     _cells(table.shown, "migrate.compressed")
     caption(table.caption)
-
-
-def _texts(setup: MigrateSetup, ids, queries: bool = False) -> list[str]:
-    items = setup.items(queries)
-    if items is not None and items.has_texts:
-        return items.texts(list(ids))
-    return [""] * len(ids)

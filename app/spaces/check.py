@@ -4,7 +4,6 @@ rows."""
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -16,25 +15,29 @@ from app.plain_text import plain
 from app.results import place_of, result_of
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError
 from relcore.base.report import delimited_text
 from relcore.catalog.catalog import SpaceSpec
 from relcore.check.chart import CheckChart
 from relcore.check.collection import FEWEST_ROWS, Checked, CheckRows
+from relcore.spaces.space import LatentSpace
 
 _NONE = "no reference"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CheckInputs:
-    """The spec of the space to check and, if chosen, of trusted rows."""
+    """The space to check and, if chosen, trusted rows, with their specs."""
 
-    spec: SpaceSpec
-    trusted: SpaceSpec | None
+    specs: tuple[SpaceSpec, ...]
+    spaces: tuple[LatentSpace, ...]
 
     @property
-    def specs(self) -> tuple[SpaceSpec, ...]:
-        return tuple(filter(None, [self.spec, self.trusted]))
+    def trusted(self) -> SpaceSpec | None:
+        return next(iter(self.specs[1:]), None)
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        return tuple(space.digest for space in self.spaces)
 
 
 def draw(workspace: Workspace) -> None:
@@ -44,39 +47,36 @@ def draw(workspace: Workspace) -> None:
 
 def inputs(workspace: Workspace) -> CheckInputs | None:
     labels = space_labels(workspace.spaces)
-    opened = []
-    for spec in workspace.spaces:
-        with suppress(SpaceError):  # the table above shows this error
-            if spec.source == "file" and len(compute.load_space(spec)) > FEWEST_ROWS:
-                opened.append(spec)
+    spaces = compute.readable_spaces(workspace.spaces)  # the table above shows why others cannot be read
+    opened = [spec for spec in spaces if spec.source == "file" and len(spaces[spec]) > FEWEST_ROWS]
     if not (opened and st.toggle("Check whether one model made all rows of a file", key="check.more")):
         return None
     with st.container(horizontal=True, vertical_alignment="bottom"):
         look = {"format_func": labels.get, "key": f"check.space-{place_of(opened)}", "width": 260}
         spec = remembered(st.selectbox, "Space", opened, **look)
-        width = compute.load_space(spec).dimension
-        others = [
-            one for one in workspace.spaces if one != spec and compute.load_space(one).dimension == width
-        ]
+        width = spaces[spec].dimension
+        others = [one for one in spaces if one != spec and spaces[one].dimension == width]
         key = f"check.trusted-{place_of(others, spec)}"
         look = {"format_func": lambda one: labels.get(one, one), "key": key, "width": 260}
         told = "100 rows or more, of any texts, by the model that should have made all rows."
         trusted = remembered(st.selectbox, "Trusted rows", [_NONE, *others], help=told, **look)
-    if trusted == _NONE:
-        trusted = None
-    return CheckInputs(spec, trusted)
+    specs = (spec,)
+    if trusted != _NONE:
+        specs = (spec, trusted)
+    return CheckInputs(specs, tuple(spaces[one] for one in specs))
 
 
 def checked(asked: CheckInputs) -> Checked | None:
-    return result_of(CheckRows(), asked.specs, label="Check", unasked_seconds=math.inf, alone=False)
+    look = {"label": "Check", "unasked_seconds": math.inf, "alone": False}
+    return result_of(CheckRows(), asked.specs, spaces=asked.spaces, **look)
 
 
 def report(asked: CheckInputs, found: Checked) -> None:
-    space = compute.load_space(asked.spec)
+    space = asked.spaces[0]
     for limit in found.limits:
         st.caption(f":material/visibility_off: {plain(limit)}")
     st.markdown(plain(found.sentence))
-    recipe = CheckChart(space=asked.spec, trusted=asked.trusted, digests=compute.digests(asked.specs))
+    recipe = CheckChart(space=asked.specs[0], trusted=asked.trusted, digests=asked.digests)
     told = replace(found.report(space.ids), notes=())
     content = delimited_text(found.rows(space.ids)).encode()
     with chart_beside(recipe.draw((space, found)), "check", told):
