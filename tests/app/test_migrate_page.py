@@ -125,7 +125,7 @@ def test_a_press_counts_once_for_the_shown_question(monkeypatch, tmp_path):
     monkeypatch.setattr(judging.st, "toast", lambda text, icon: told.append(text))
     monkeypatch.setattr(judging, "save_value", kept.__setitem__)
     monkeypatch.setattr(judging, "saved_value", kept.get)
-    setup = SimpleNamespace(digests=("a", "b"))
+    setup = SimpleNamespace(digest="ab")
     first, second = (Answer(query, ("x",), ("y",), "keep") for query in "pq")
     for answer in (first, replace(first, preferred="other"), second, first):
         judging._keep_answer(setup, "bridge", answer)

@@ -14,12 +14,12 @@ from relcore.maps import pane_maps, principal_axes
 from relcore.maps.pane_maps import (
     TWO,
     DrawnUnits,
-    coordinates_on_maps,
     map_pair,
     orient_pairs,
     pane_matrices,
     pca_pair,
     reduce_pair,
+    with_rows,
 )
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent.representations import ProjectionSpec
@@ -86,6 +86,19 @@ def test_of_many_rows_axes_come_from_sample_and_note_says_so(pair, similarity, m
     assert [len(one) for one in absolute] == [N, N]
 
 
+def placed_rows(pair, rows, others, pane, anchors, projection, maps, spec):
+    """The coordinates of the rows `others`, once they are added to these maps."""
+    both, note = with_rows(pair, rows, others, pane, (maps, "note"), anchors, projection, spec)
+    shown = np.union1d(rows, others)
+    undrawn = np.setdiff1d(rows, others)
+    for known, now in zip(maps, both, strict=True):
+        drawn = known[np.searchsorted(rows, undrawn)]
+        np.testing.assert_array_equal(now[np.searchsorted(shown, undrawn)], drawn)
+    assert note.startswith("note")
+    assert ("3 nearest rows" in note) == (spec.method != "pca")
+    return [now[np.searchsorted(shown, others)] for now in both]
+
+
 @pytest.mark.parametrize("pane", ["own", "absolute", "relative", "whitened"])
 @pytest.mark.parametrize("step", [7, 50])  # more and fewer rows than anchors
 def test_other_rows_are_placed_where_map_itself_puts_them(pair, pane, step):
@@ -102,11 +115,11 @@ def test_other_rows_are_placed_where_map_itself_puts_them(pair, pane, step):
             axes = np.linalg.svd(X[rows] - middle, full_matrices=False)[2][:3].T @ turn
             found.append((X[rows] - middle) @ axes)
             expected.append((X[others] - middle) @ axes)
-        placed = coordinates_on_maps(pair, rows, others, pane, MANY, projection, found)
+        placed = placed_rows(pair, rows, others, pane, MANY, projection, found, spec)
         for ours, theirs, drawn in zip(placed, expected, found, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(drawn).max())
     maps, _ = pca_pair(pair, rows, pane, MANY, projection, spec)
-    again = coordinates_on_maps(pair, rows, rows[[0, 3]], pane, MANY, projection, maps)
+    again = placed_rows(pair, rows, rows[[0, 3]], pane, MANY, projection, maps, spec)
     for ours, theirs in zip(again, maps, strict=True):
         np.testing.assert_allclose(ours, theirs[[0, 3]], atol=1e-3 * np.abs(theirs).max())
 
@@ -116,7 +129,7 @@ def test_on_another_map_row_is_placed_between_rows_nearest_to_it(pair):
     twins = np.array([4, 90])
     anywhere = np.random.default_rng(0).normal(size=(len(rows), 2))
     maps = [anywhere] * 2
-    placed = coordinates_on_maps(pair, rows, twins, "own", (), ProjectionSpec(), maps, affine=False)
+    placed = placed_rows(pair, rows, twins, "own", (), ProjectionSpec(), maps, ReductionSpec(method="umap"))
     for ours, space in zip(placed, (pair.source, pair.target), strict=True):
         X = space.vectors[rows] - space.vectors[rows].mean(axis=0)
         X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -161,7 +174,7 @@ def test_by_two_anchors_axes_are_similarities_to_them_whatever_reduction(pair):
         for found, known in zip(maps, expected, strict=True):
             np.testing.assert_allclose(found, known[:, :2], atol=1e-6)
         assert note == "across: similarity to 'r0' (★1), up: similarity to 'r1' (★2)"
-        others = coordinates_on_maps(pair, rows, np.array([1, 2]), TWO, FEW, settings[0], maps)
+        others = placed_rows(pair, rows, np.array([1, 2]), TWO, FEW, settings[0], maps, settings[1])
         known = pane_matrices(pair, np.array([1, 2]), FEW, settings[0], "relative")
         np.testing.assert_allclose(others[1], known[1][:, :2], atol=1e-6)
     oriented = orient_pairs({TWO: (maps, note)}, rows[:, None] * [1.0, -1.0], pair, ReductionSpec())[TWO]
