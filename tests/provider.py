@@ -43,7 +43,7 @@ class Provider(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.asked.append((self.path, dict(self.headers), body))
-        answer = self.server.answer(len(self.server.asked) - 1, body)
+        answer = self.server.answer(len(self.server.asked) - 1, body)  # may be a function of this handler
         if callable(answer):
             answer(self)
             return
@@ -61,6 +61,21 @@ class Provider(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+def by_minilm(prompt: str = "") -> Callable[[int, dict], object]:
+    """The answers of a provider that serves MiniLM, and puts a prompt before each text."""
+    from relcore.encoders.transformers import MiniLM
+    from tests.relcore.encoders.texts import texts_dataset
+
+    encode = MiniLM().prepare(texts_dataset(["a text"]), lambda *_: None)
+
+    def answer(_, body):
+        rows = encode([f"{prompt}{text}" for text in body["input"]])["layer 6"].tolist()
+        data = [{"index": number, "embedding": row} for number, row in enumerate(rows)]
+        return 200, {}, json.dumps({"data": data}).encode()
+
+    return answer
 
 
 def provider(answer: Callable[[int, dict], object] = lambda number, body: None):

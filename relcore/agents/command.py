@@ -26,7 +26,14 @@ from relcore.commands.command import command
 from relcore.commands.parser import written
 from relcore.stores.index import parse_place
 
-_OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # options that only the server sets
+_OURS = {
+    "device",
+    "full_paths",
+    "quiet",
+    "scheduler",
+    "send_to",
+    "store",
+}  # options that only the server sets
 _CHILD = """
 import sys
 from relcore.agents.command import confine, need_open

@@ -55,6 +55,12 @@ class Bar(AbstractContextManager):
             print(_ERASE, end="", file=sys.stderr, flush=True)
 
 
+def say(options: argparse.Namespace, text: str) -> None:
+    """Print a line about the work on stderr. With --quiet, nothing is printed."""
+    if not options.quiet:
+        print(f"relscope: {visible(text)}", file=sys.stderr, flush=True)
+
+
 AT_ONCE_SECONDS = 2.0  # a shorter job runs in this process, because another process takes seconds to start
 
 

@@ -16,10 +16,11 @@ from relcore.catalog.encodings import encode_job, encoding_job_key, stored_encod
 from relcore.catalog.naming import DATASET_HELP, SEND_TO_HELP, dataset_named, encoder_named
 from relcore.commands.command import command, flag, help_text, values_of
 from relcore.commands.options import Printed, Scheduler
-from relcore.commands.progress import follow, queue
+from relcore.commands.progress import follow, queue, say
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
 from relcore.encoders.encoder import Encoder
+from relcore.encoders.sending import sending_to
 from relcore.files.saving import SPACE_KINDS, save_space
 from relcore.runs.store import Store
 
@@ -92,6 +93,10 @@ def encoded(
         placed = spec
         if local:
             placed = replace(spec, name=str(expand_home(spec.name).absolute()))
+        with sending_to(options.send_to):
+            for encoder in missing:
+                if note := encoder.need_consent(dataset):
+                    say(options, note)
         with queue(options, len(missing)) as cluster:
             jobs = [
                 cluster.submit(

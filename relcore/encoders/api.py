@@ -11,6 +11,7 @@ import numpy as np
 
 from relcore.base.access import is_shared
 from relcore.base.errors import SpaceError, extra
+from relcore.base.numbers import counted
 from relcore.base.settings import Facts, setting
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder
@@ -144,15 +145,24 @@ class ApiText(Encoder):
         unused = {"passage": "query_prefix", "query": "passage_prefix"}[self.encode_as]
         return replace(self, price=0.0, key_variable=KEY, batch_size=_BATCH, **{unused: ""})
 
-    def note(self, n_bytes: int, n_texts: int) -> str:
-        """What is sent where, with tokens and cost, to be read before consent."""
-        tokens = expected_tokens(n_bytes + n_texts * len(self._prefix.encode()), n_texts)
-        texts = f"{n_texts:,} texts ({cost_note(tokens, self.price)})"
+    @property
+    def sends_to(self) -> str:
+        return self.place.consent
+
+    def sending_note(self, n_items: int, n_bytes: int) -> str:
+        tokens = expected_tokens(n_bytes + n_items * len(self._prefix.encode()), n_items)
+        texts = f"{counted(n_items, 'text')} ({cost_note(tokens, self.price)})"
         return leaving_note(self.place, texts, self._sent_key())
+
+    def need_consent(self, dataset: Dataset) -> str:
+        sizes = (len(text.encode("utf-8", "replace")) for _, texts in dataset.blocks() for text in texts)
+        note = self.sending_note(len(dataset), sum(sizes))
+        need_consent(self.place, note)
+        return note
 
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         require_texts(dataset)
-        need_consent(self.place, f"{len(dataset):,} texts", self._sent_key())
+        self.need_consent(dataset)
         with extra("api"):
             from relcore.encoders.api_client import ApiClient, Service
 

@@ -51,6 +51,22 @@ class Encoder(ABC):
         most one block is computed again."""
         return None
 
+    @property
+    def sends_to(self) -> str:
+        """The host to which items are sent, as a user writes it after --send-to; "" if they stay on this
+        machine."""
+        return ""
+
+    def sending_note(self, n_items: int, n_bytes: int) -> str:
+        """A sentence on what is sent where, and its cost, for the user to read beforehand; "" if nothing is
+        sent. `n_bytes` is the size of all texts in UTF-8."""
+        return ""
+
+    def need_consent(self, dataset: Dataset) -> str:
+        """The `sending_note` for a dataset. Raises a SpaceError unless its items may be sent now (see
+        `sending.sending_to`)."""
+        return ""
+
     def for_key(self) -> Encoder:
         """The encoder from which keys in the store are made: settings that do not change vectors have their
         defaults."""

@@ -108,23 +108,22 @@ def sending_to(hosts: str | Sequence[str]) -> Iterator[None]:
         _consent.reset(token)
 
 
-def need_consent(address: Address, what: str, key_variable: str = "") -> None:
-    """Raise a SpaceError unless texts may be sent to this address now. `what` is a phrase for the texts, such
-    as "300 texts"."""
+def need_consent(address: Address, note: str) -> None:
+    """Raise a SpaceError unless texts may be sent to this address now. `note` says what would be sent (see
+    `leaving_note`)."""
     if reason := refused_by_operator(address):
         raise SpaceError(reason)
     if address.consent in _consent.get():
         return
     raise SpaceError(
-        f"expected consent to send texts, got none; {leaving_note(address, what, key_variable)} If you agree,"
-        f" add --send-to {address.consent} to the command, or send_to={address.consent!r} in Python; in the"
-        " app, encode them again in Data"
+        f"expected consent to send texts, got none. {note} If you agree, add --send-to {address.consent} to"
+        f" the command, or send_to={address.consent!r} in Python; in the app, encode them again in Data"
     )
 
 
 def leaving_note(address: Address, what: str, key_variable: str = "") -> str:
-    """A sentence on what is sent where. `key_variable` names the environment variable with the key; "" if no
-    key is sent."""
+    """A sentence on what is sent where. `what` is a phrase such as "300 texts". `key_variable` names the
+    environment variable with the key; "" if no key is sent."""
     if address.is_here:
         note = f"{what} are sent to the server {address.host} on this machine"
     else:

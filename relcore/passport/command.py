@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,16 +21,19 @@ from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.catalog.catalog import load
 from relcore.catalog.encodings import encode
-from relcore.catalog.naming import SPACE_HELP, encoder_named, space_spec
+from relcore.catalog.naming import SEND_TO_HELP, SPACE_HELP, encoder_named, space_spec
 from relcore.check.collection import check
 from relcore.check.marks import MARKS
 from relcore.commands.command import Tool, command, values_of
 from relcore.commands.options import JUnit, Results
 from relcore.commands.printing import written
+from relcore.commands.progress import say
 from relcore.encode.command import dataset_spec
+from relcore.encoders.api import ApiText
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.onnx_texts import OnnxText
+from relcore.encoders.sending import sending_to
 from relcore.passport.change import CHANGES
 from relcore.passport.passport import (
     SUFFIX,
@@ -37,16 +42,46 @@ from relcore.passport.passport import (
     paired_anchors,
     picture_anchors,
 )
-from relcore.passport.recipes import ANCHORS, UNCHANGED, encode_texts, model_at_hand, name_recipe
+from relcore.passport.recipes import (
+    ANCHORS,
+    PROMPTS,
+    UNCHANGED,
+    as_dataset,
+    encode_texts,
+    model_at_hand,
+    name_recipe,
+)
 from relcore.runs.store import Store
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.space import LatentSpace, ids_of
 from relcore.stores.index import find_rows, parse_place
 
+if TYPE_CHECKING:
+    from relcore.passport.recipes import TextEncoder
+
 BUNDLED = "bundled"  # the bundled anchor texts
 VERBS = {"make": 1, "check": 2}
 TOOL = Tool({"verb": "check"})
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
 ACCEPTED = (*UNCHANGED, "rotated")
+
+
+def _of_provider(name: str) -> Any:
+    """The setting of a provider's encoder as an option of this command."""
+    [one] = (one for one in fields(ApiText) if one.name == name)
+    return field(default=one.default, metadata=one.metadata)
+
+
+@dataclass
+class ProviderOptions:
+    """Settings of --encoder api."""
+
+    address: str = _of_provider("address")
+    dimensions: int | None = _of_provider("dimensions")
+    key_variable: str = _of_provider("key_variable")
+    batch_size: int = _of_provider("batch_size")
+    api_version: str = _of_provider("api_version")
+    price: float = _of_provider("price")
 
 
 @dataclass
@@ -79,9 +114,11 @@ class PassportOptions:
         None,
         metavar="MODEL",
         help="For make: FILE has one text per line, and this model makes the vectors (minilm, a folder of"
-        " transformers, or onnx). For check: try likely prompts, poolings and layers of this model, and name"
-        " the combination that makes the new vectors.",
+        " transformers, onnx, or api:MODEL of a provider). For check FILE: this model makes the new vectors."
+        " For check FILE NEW: try likely prompts, poolings and layers of this model, and name the combination"
+        " that makes the new vectors.",
     )
+    send_to: tuple[str, ...] = setting((), metavar="HOST", nargs="append", help=SEND_TO_HELP)
     gate: str = setting(
         "rounded",
         choices=ACCEPTED,
@@ -90,27 +127,34 @@ class PassportOptions:
 
 
 @command(
-    (PassportOptions, PassportCard, Results, JUnit),
+    (PassportOptions, PassportCard, ProviderOptions, Results, JUnit),
     "“make SPACE” publishes all rows of a space as anchors, with a card of their model; “make bundled"
     " --encoder …” takes the 300 texts that come with Relscope, “make FOLDER --pictures” the digests of"
     f" pictures. “check FILE NEW” says how the anchors changed: {', '.join(CHANGES)}; NEW is another"
-    " passport, or a space or store with the anchors' ids. The exit code of a check is 1 after a larger"
+    " passport, or a space or store with the anchors' ids; without NEW, --encoder encodes the anchors' texts"
+    " again. The exit code of a check is 1 after a larger"
     " change than --gate, 2 after an error.",
     (
         "make anchors.txt --encoder minilm -o minilm.safetensors",
         "check minilm.safetensors lancedb:store#notes --gate rounded",
+        "check openai.safetensors --encoder api:text-embedding-3-small --send-to api.openai.com",
     ),
     output=f"For make: the passport to write, {SUFFIX}.",
     suffixes={"output": [SUFFIX]},
 )
 def run_passport(options: argparse.Namespace) -> Report:
-    if len(options.files) != VERBS[options.verb]:
-        expected = "two files"
-        if VERBS[options.verb] == 1:
+    most = VERBS[options.verb]
+    fewest = most
+    if options.encoder is not None:
+        fewest = 1  # the encoder makes the new vectors
+    if not fewest <= len(options.files) <= most:
+        expected = "two files, or one and --encoder"
+        if most == 1:
             expected = "one file"
         raise SpaceError(f"{options.verb}: expected {expected}, got {quote(options.files)}")
     if options.verb == "check":
-        return _checked_passport(options)
+        with sending_to(options.send_to):
+            return _checked_passport(options)
     if options.junit is not None:
         raise SpaceError(
             f"{options.verb} --junit: expected check, which judges conditions, got {options.verb}; leave"
@@ -118,7 +162,8 @@ def run_passport(options: argparse.Namespace) -> Report:
         )
     if options.output is None:
         raise SpaceError(f"{options.verb}: expected a file or folder to write, got none; name it with -o")
-    passport = _make_passport(options)
+    with sending_to(options.send_to):
+        passport = _make_passport(options)
     if options.fingerprint:
         domains = [load(space_spec(name), again=True).vectors for name in options.fingerprint]
         passport = passport.with_fingerprint(domains)
@@ -154,17 +199,40 @@ def _make_passport(options: argparse.Namespace) -> Passport:
                 " texts again"
             )
         return Passport.of(rows.with_columns(ids=texts), replace(card, model=card.model or rows.name))
-    encoder = model_at_hand(options.encoder, last=True)
-    if card.pooling:
-        encoder = replace(encoder, pooling=card.pooling)
-    [vectors] = encode_texts(encoder, texts, card.prompt).values()
+    encoder = _encoder_of(options, card)
     name = card.model or _name_of(options.encoder, encoder)
-    space = LatentSpace(vectors, texts, name=name)
-    return Passport.of(space, replace(card, model=name, pooling=encoder.pooling))
+    space = _encoded(options, encoder, texts, card.prompt).with_columns(name=name)
+    return Passport.of(space, replace(card, model=name, pooling=getattr(encoder, "pooling", "")))
+
+
+def _encoder_of(options: argparse.Namespace, card: PassportCard) -> TextEncoder:
+    """The encoder that --encoder names, with the pooling of the card."""
+    encoder = model_at_hand(options.encoder, last=True, service=values_of(options, ProviderOptions))
+    if card.pooling and hasattr(encoder, "pooling"):
+        encoder = replace(encoder, pooling=card.pooling)
+    return encoder
+
+
+def _encoded(
+    options: argparse.Namespace, encoder: TextEncoder, texts: Sequence[str], prompt: str
+) -> LatentSpace:
+    """The vectors of texts by an encoder. The ids are the texts."""
+    _say_what_is_sent(options, encoder, texts, prompt)
+    [vectors] = encode_texts(encoder, texts, prompt).values()
+    return LatentSpace(vectors, texts, name=encoder.title)
+
+
+def _say_what_is_sent(
+    options: argparse.Namespace, encoder: TextEncoder, texts: Sequence[str], *prompts: str
+) -> None:
+    if note := encoder.need_consent(as_dataset(texts, *prompts)):
+        say(options, note)
 
 
 def _name_of(text: str, encoder: Encoder) -> str:
     """The name of the model that a user names with this text."""
+    if isinstance(encoder, ApiText):
+        return encoder.title
     if isinstance(encoder, OnnxText):
         return Path(encoder.model).name
     return Path(text).name
@@ -216,6 +284,17 @@ def _rows(source: str, ids: Sequence[str]) -> LatentSpace:
     return space
 
 
+def _encoded_again(options: argparse.Namespace, passport: Passport) -> LatentSpace:
+    """The anchors' vectors by --encoder now, with the prompt and the pooling of the passport's card."""
+    if any(_DIGEST.fullmatch(one) for one in passport.ids):
+        raise SpaceError(
+            f"{options.files[0]} --encoder: expected anchors that are texts, got digests of pictures; give"
+            " their new vectors as the second file"
+        )
+    encoder = _encoder_of(options, passport.card)
+    return _encoded(options, encoder, passport.ids, passport.card.prompt)
+
+
 def _checked_passport(options: argparse.Namespace) -> Report:
     passport = Passport.load(options.files[0])
     ids = _ids(options)
@@ -224,7 +303,10 @@ def _checked_passport(options: argparse.Namespace) -> Report:
             f"{options.ids}: expected {len(passport.ids):,} ids, one per anchor, got {len(ids):,}; write them"
             " in the passport's order"
         )
-    new = _space_of(options.files[1], ids or passport.ids)
+    if len(options.files) == 1:
+        new = _encoded_again(options, passport)
+    else:
+        new = _space_of(options.files[1], ids or passport.ids)
     if ids:
         new = new.take(new.rows(ids)).with_columns(ids=passport.ids)
     texts, _, rows = paired_anchors(passport, new)
@@ -232,8 +314,10 @@ def _checked_passport(options: argparse.Namespace) -> Report:
     found = check(LatentSpace(rows, texts, name=new.name), passport)
     change = found.change
     assert change is not None  # a passport was given
-    if options.encoder is not None:
-        change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
+    if options.encoder is not None and len(options.files) == 2:
+        encoder = model_at_hand(options.encoder, service=values_of(options, ProviderOptions))
+        _say_what_is_sent(options, encoder, texts, *PROMPTS)
+        change = replace(change, named=name_recipe(encoder, texts, rows))
     fine = change.kind in ACCEPTED[: ACCEPTED.index(options.gate) + 1]
     report = change.report(passport=asdict(passport.card), alarm=not fine)
     marks = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,12 @@ from relcore.base.rows import unit_rows
 from relcore.runs.work import silent
 
 if TYPE_CHECKING:
+    from relcore.encoders.api import ApiText
+    from relcore.encoders.dataset import Dataset
     from relcore.encoders.onnx_texts import OnnxText
     from relcore.encoders.transformers import PretrainedText
+
+    TextEncoder = PretrainedText | OnnxText | ApiText
 
 
 # Test whether a collection holds vectors of two models. The test compares the short axes of the two parts
@@ -48,34 +52,45 @@ POOLINGS = ("mean", "cls")
 NAMED = 0.999  # minimum mean cosine between vectors and those that their recipe gives
 
 
-def encode_texts(
-    encoder: PretrainedText | OnnxText, texts: Sequence[str], *prompts: str
-) -> dict[str, np.ndarray]:
+def encode_texts(encoder: TextEncoder, texts: Sequence[str], *prompts: str) -> dict[str, np.ndarray]:
     """Encode texts by several recipes: with each prompt, which is put before each text, and by each layer of
     the encoder. Returns vectors (n, d) by the name of the recipe (“prompt, pooling, output”).
     """
-    from relcore.encoders.dataset import Dataset
-
-    items = list(texts)
-    numbers = list(map(str, range(len(items))))
-    dataset = Dataset(lambda start, stop: items[start:stop], numbers, name="anchors", kind="texts")
-    encode = encoder.prepare(dataset, silent)
+    encode = encoder.prepare(as_dataset(texts, *prompts), silent)
+    pooling = ""
+    if hasattr(encoder, "pooling"):
+        pooling = f"pooling {encoder.pooling}"
     return {
-        ", ".join(filter(None, [f"the prompt {prompt!r}", f"pooling {encoder.pooling}", output])): rows
+        ", ".join(filter(None, [f"the prompt {prompt!r}", pooling, output])): rows
         for prompt in prompts
-        for output, rows in encode([f"{prompt}{text}" for text in items]).items()
+        for output, rows in encode([f"{prompt}{text}" for text in texts]).items()
     }
 
 
-def model_at_hand(name: str, last: bool = False) -> PretrainedText | OnnxText:
+def as_dataset(texts: Sequence[str], *prompts: str) -> Dataset:
+    """The texts with each prompt as a dataset."""
+    from relcore.encoders.dataset import Dataset
+
+    items = [f"{prompt}{text}" for prompt in prompts for text in texts]
+    numbers = list(map(str, range(len(items))))
+    return Dataset(lambda start, stop: items[start:stop], numbers, name="anchors", kind="texts")
+
+
+def model_at_hand(name: str, last: bool = False, service: Mapping[str, Any] | None = None) -> TextEncoder:
     """Load the text encoder that outputs all layers of a model, or only its `last` one. The name is "minilm",
-    the path of a transformers folder, "onnx" for the bundled graph, which has one output, or "onnx:FOLDER".
+    the path of a transformers folder, "onnx" for the bundled graph, which has one output, "onnx:FOLDER", or
+    "api:MODEL" for a model of a provider, whose other settings are in `service`.
     """
+    from relcore.encoders.api import ApiText
     from relcore.encoders.model_files import model_folder
     from relcore.encoders.onnx_texts import OnnxText
     from relcore.encoders.transformers import PretrainedText, minilm_folder
 
     kind, _, graph = name.partition(":")
+    if kind in ("api", "api-text"):
+        if graph:
+            return ApiText(graph, **(service or {}))
+        return ApiText(**(service or {}))
     if kind in ("onnx", "onnx-text"):
         if graph:
             return OnnxText(graph)
@@ -93,7 +108,7 @@ def model_at_hand(name: str, last: bool = False) -> PretrainedText | OnnxText:
 
 
 def name_recipe(
-    encoder: PretrainedText | OnnxText,
+    encoder: TextEncoder,
     texts: Sequence[str],
     new: np.ndarray,
     prompts: Sequence[str] = PROMPTS,
@@ -104,9 +119,11 @@ def name_recipe(
 
 
 def recipes_of(
-    encoder: PretrainedText | OnnxText, texts: Sequence[str], prompts: Sequence[str] = PROMPTS
+    encoder: TextEncoder, texts: Sequence[str], prompts: Sequence[str] = PROMPTS
 ) -> dict[str, np.ndarray]:
-    """The result of `encode_texts` with both poolings."""
+    """The result of `encode_texts` with both poolings, if the encoder has a choice."""
+    if not hasattr(encoder, "pooling"):
+        return encode_texts(encoder, texts, *prompts)
     tried: dict[str, np.ndarray] = {}
     for pooling in POOLINGS:
         variant = replace(encoder, pooling=pooling)

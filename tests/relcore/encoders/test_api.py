@@ -17,7 +17,7 @@ from relcore.encoders import api_client, api_transport
 from relcore.encoders.api import ApiText
 from relcore.encoders.api_answers import read_rows
 from relcore.encoders.encoder import encoder_from_json
-from relcore.encoders.sending import need_consent, read_address, sending_to
+from relcore.encoders.sending import leaving_note, need_consent, read_address, sending_to
 from relcore.runs.store import Store
 from tests.provider import embeddings, hashed, provider
 from tests.relcore.encoders.texts import texts_dataset
@@ -147,9 +147,9 @@ def test_consent_to_another_machine_without_encryption_names_it(monkeypatch):
         "http://gpu.example:8000",
     )
     with sending_to("gpu.example:8000"), pytest.raises(SpaceError, match="without encryption"):
-        need_consent(plain, "3 texts")
+        need_consent(plain, leaving_note(plain, "3 texts"))
     with sending_to("http://gpu.example:8000"):
-        need_consent(plain, "3 texts")
+        need_consent(plain, leaving_note(plain, "3 texts"))
     encrypted = read_address("HTTPS://API.OpenAI.com:443/v1")
     assert (encrypted.url, encrypted.consent) == ("https://api.openai.com/v1", "api.openai.com")
     for here in ("http://localhost:1/v1", "http://127.0.0.1:1", "http://[::1]:1/v1"):
