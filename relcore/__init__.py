@@ -4,7 +4,8 @@ spaces
     LatentSpace, SpaceSpec, load_space, save_space, load_words, example_spaces, bundled_results,
     BundledResults, read_selection, Selection, match, Match, Split, RelscopeError, SpaceError
 networks
-    encode, layers, nn, watch, Watch, open_run, open_runs, Run
+    encode, layers, nn, watch, Watch, open_run, open_runs, Run, compare_runs,
+    TrainingSpec, TrainingResult
 anchors
     select_anchors, RelativeProjection, ProjectionSpec
 measures
@@ -19,8 +20,8 @@ operate
     drift, DriftCheck, Drift, Thresholds, migrate, Migration, MigrationResult, starting_models, adapters,
     Passport, PassportChange, check, Checked
 figures
-    show, panes_of, figure_of, DriftChart, MigrationChart, StitchMatrix, UniverseChart, Line, Lines,
-    Matrices, MatrixPanel, chart_exportable, histogram_exportable, Exportable
+    show, panes_of, figure_of, DriftChart, MigrationChart, StitchMatrix, UniverseChart, TrainingChart, Line,
+    Lines, Matrices, MatrixPanel, chart_exportable, histogram_exportable, Exportable
 
 The names are imported when they are first used, so that ``import relcore`` takes no time.
 """
@@ -114,6 +115,12 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         stitch_matrix as stitch_matrix,
     )
     from relcore.universe.charts import UniverseChart as UniverseChart
+    from relcore.training.agreement import (
+        TrainingResult as TrainingResult,
+        TrainingSpec as TrainingSpec,
+        compare_runs as compare_runs,
+    )
+    from relcore.training.chart import TrainingChart as TrainingChart
     from relcore.training.runs import Run as Run, open_run as open_run, open_runs as open_runs
     from relcore.training.watching import Watch as Watch, watch as watch
     from relcore.universe.universe import Universe as Universe, UniverseSpec as UniverseSpec
@@ -146,6 +153,9 @@ GROUPS = {
         "open_run": "training.runs",
         "open_runs": "training.runs",
         "Run": "training.runs",
+        "compare_runs": "training.agreement",
+        "TrainingSpec": "training.agreement",
+        "TrainingResult": "training.agreement",
     },
     "anchors": {
         "select_anchors": "represent.strategies",
@@ -216,6 +226,7 @@ GROUPS = {
         "MigrationChart": "migrate.charts",
         "StitchMatrix": "stitch.charts",
         "UniverseChart": "universe.charts",
+        "TrainingChart": "training.chart",
         "Line": "figures.charts",
         "Lines": "figures.charts",
         "Matrices": "figures.matrices",

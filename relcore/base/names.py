@@ -381,6 +381,11 @@ COMMANDS = Family(
             ".universe.command:run_universe",
             "bring several spaces into one by one map each, add a space to it, or map rows",
         ),
+        "training": Named(
+            "training",
+            ".training.command:run_training",
+            "compare networks while they are trained: scores at each step, and a film",
+        ),
         "passport": Named(
             "passport",
             ".passport.command:run_passport",
@@ -458,6 +463,7 @@ FIGURES = Family(
         "check": Named("", ".check.chart:CheckChart"),
         "bootstrap": Named("", ".linking.pictures:BootstrapRounds"),
         "bootstrap-scores": Named("", ".linking.pictures:BootstrapScores"),
+        "training-runs": Named("", ".training.chart:TrainingChart"),
     },
     private=True,
 )

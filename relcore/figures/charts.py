@@ -323,6 +323,56 @@ class MovingPoints:
         return pd.DataFrame(columns | {"x": self.places[..., 0].ravel(), "y": self.places[..., 1].ravel()})
 
 
+@dataclass(frozen=True, eq=False)
+class MovingPanels:
+    """The same points in several panels, which move together from frame to frame, over a chart of lines.
+
+    Attributes
+    ----------
+    panels : p strings
+        The titles of the panels.
+    frames : t strings
+        The titles of the frames.
+    places : array (p, t, n, 2)
+    names, groups, group_names, about
+        As in `MovingPoints`.
+    lines : Lines
+    xs : t numbers
+        The place of each frame on the x axis of the lines.
+    """
+
+    panels: tuple[str, ...]
+    frames: tuple[str, ...]
+    places: np.ndarray
+    names: tuple[str, ...]
+    groups: np.ndarray
+    group_names: tuple[str, ...]
+    about: str
+    lines: Lines
+    xs: tuple[float, ...]
+
+    figure: ClassVar[str] = "moving_panels_figure"
+
+    def describe(self) -> str:
+        ends = f"{self.frames[0]} to {self.frames[-1]}"
+        return (
+            f"{len(self.names):,} {self.about}, of {', '.join(self.panels)}, {ends}. {self.lines.describe()}"
+        )
+
+    @property
+    def reach(self) -> float:
+        """Half of the side of a square around 0 that contains nearly all points of all frames."""
+        return 1.08 * float(np.percentile(np.abs(self.places), 99.7)) or 1.0
+
+    def colors(self, theme: Theme) -> list[str]:
+        palette = theme.category_colors(len(self.group_names))
+        return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
+
+    def table(self) -> pd.DataFrame:
+        """The numbers of the lines; the points are too many to print."""
+        return self.lines.table()
+
+
 # Heights of a name above the median, in order, and half the height of its box, in lines. Boxes on two of
 # these heights do not overlap.
 _LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)

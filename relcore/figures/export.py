@@ -34,6 +34,7 @@ from relcore.base.writing import write
 from relcore.figures.charts import (
     Diagram,
     Lines,
+    MovingPanels,
     MovingPoints,
     histogram_lines,
     histogram_table,
@@ -344,6 +345,7 @@ _DRAWN_IN = {
     "lines_figure": ("screen", "paper_charts"),
     "diagram_figure": ("screen", "paper_charts"),
     "moving_figure": ("screen", "paper_charts"),
+    "moving_panels_figure": ("screen_panels", "paper_panels"),
     "matrices_figure": ("screen_matrices", "paper_charts"),
     "panes_figure": ("screen", "paper"),  # on screen, the component draws the panes
 }
@@ -368,7 +370,7 @@ def drawing_functions(
 
 @takes_kinds
 def chart_exportable(
-    chart: Lines | Matrices | Diagram | MovingPoints,
+    chart: Lines | Matrices | Diagram | MovingPoints | MovingPanels,
     recipe: Mapping[str, Any] | None = None,
     name: str = "chart",
     latex: Callable[[], pd.DataFrame] | None = None,

@@ -123,57 +123,59 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
 
 
 def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
-    theme = style.theme
     with settings(style):
         figure, axes = _chart(style, lines.x_title, lines.y_title)
-        handles = []
-        for line, color in zip(lines.lines, lines.colors(theme), strict=True):
-            if len(line) and lines.kind == "lines":
-                order = np.argsort(line.x, kind="stable")
-                x = line.x[order]
-                y = line.y[order]
-                if line.has_band:
-                    axes.fill_between(x, line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
-                if lines.filled:
-                    axes.fill_between(x, y, color=color, alpha=0.15, lw=0)
-                look = {"color": color, "lw": 1, "ls": "--" if line.dashed else "-"}
-                axes.plot(x, y, **look, marker="o", ms=1.8 if len(line) <= 40 else 0)
-                handles.append(Line2D([], [], **look, label=line.name))
-            elif len(line):
-                if line.has_band:
-                    reach = [line.y - line.low, line.high - line.y]
-                    thin = {"elinewidth": 0.5, "alpha": 0.5}
-                    axes.errorbar(line.x, line.y, reach, fmt="none", ecolor=color, **thin)
-                look = {"color": color, "lw": 0}
-                axes.scatter(
-                    line.x, line.y, s=9, alpha=0.85, rasterized=len(line) > style.raster_above, **look
-                )
-                handles.append(Line2D([], [], marker="o", ms=3, label=line.name, **look))
-        levels = [
-            (*named, axes.axhline, theme.muted, _DASHES[i % 4]) for i, named in enumerate(lines.baselines)
-        ]
-        levels += [(*named, axes.axvline, theme.text, "--") for named in lines.marks]
-        for name, value, draw, color, dash in levels:
-            look = {"color": color, "lw": 0.8, "ls": dash}
-            draw(value, **look, zorder=1)
-            handles.append(Line2D([], [], **look, label=f"{name}: {general(value)}"))
-        if lines.log_x:
-            axes.set_xscale("log")
-            low, high = axes.get_xlim()
-            axes.set_xticks([tick for tick in lines.log_ticks if low <= tick <= high])
-            axes.xaxis.set_major_formatter(lambda value, position: general(value))
-            axes.xaxis.set_minor_formatter(lambda value, position: "")
-        if lines.counts:
-            axes.xaxis.get_major_locator().set_params(integer=True)
-        if names := lines.x_names:
-            axes.set_xticks(range(len(names)), names, **(_SLANTED if len(names) > 4 else {}))
-        if lines.y_range:
-            axes.set_ylim(*lines.y_range)
+        handles = draw_lines(axes, lines, style)
         if lines.note:
             # When Matplotlib wraps lines, it reads text between dollar signs as mathematics.
-            look = {"fontsize": style.font_size - 1, "color": theme.text, "wrap": "$" not in lines.note}
+            look = {"fontsize": style.font_size - 1, "color": style.theme.text, "wrap": "$" not in lines.note}
             axes.set_title(lines.note, loc="left", **look)
         return _fit_around(figure, axes, handles, style)
+
+
+def draw_lines(axes: Axes, lines: Lines, style: Style) -> list[Artist]:
+    """Draw the lines, baselines and marks, and set the ticks. Returns the handles of a legend."""
+    theme = style.theme
+    handles: list[Artist] = []
+    for line, color in zip(lines.lines, lines.colors(theme), strict=True):
+        if len(line) and lines.kind == "lines":
+            order = np.argsort(line.x, kind="stable")
+            x = line.x[order]
+            y = line.y[order]
+            if line.has_band:
+                axes.fill_between(x, line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
+            if lines.filled:
+                axes.fill_between(x, y, color=color, alpha=0.15, lw=0)
+            look = {"color": color, "lw": 1, "ls": "--" if line.dashed else "-"}
+            axes.plot(x, y, **look, marker="o", ms=1.8 if len(line) <= 40 else 0)
+            handles.append(Line2D([], [], **look, label=line.name))
+        elif len(line):
+            if line.has_band:
+                reach = [line.y - line.low, line.high - line.y]
+                thin = {"elinewidth": 0.5, "alpha": 0.5}
+                axes.errorbar(line.x, line.y, reach, fmt="none", ecolor=color, **thin)
+            look = {"color": color, "lw": 0}
+            axes.scatter(line.x, line.y, s=9, alpha=0.85, rasterized=len(line) > style.raster_above, **look)
+            handles.append(Line2D([], [], marker="o", ms=3, label=line.name, **look))
+    levels = [(*named, axes.axhline, theme.muted, _DASHES[i % 4]) for i, named in enumerate(lines.baselines)]
+    levels += [(*named, axes.axvline, theme.text, "--") for named in lines.marks]
+    for name, value, draw, color, dash in levels:
+        look = {"color": color, "lw": 0.8, "ls": dash}
+        draw(value, **look, zorder=1)
+        handles.append(Line2D([], [], **look, label=f"{name}: {general(value)}"))
+    if lines.log_x:
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        axes.set_xticks([tick for tick in lines.log_ticks if low <= tick <= high])
+        axes.xaxis.set_major_formatter(lambda value, position: general(value))
+        axes.xaxis.set_minor_formatter(lambda value, position: "")
+    if lines.counts:
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    if names := lines.x_names:
+        axes.set_xticks(range(len(names)), names, **(_SLANTED if len(names) > 4 else {}))
+    if lines.y_range:
+        axes.set_ylim(*lines.y_range)
+    return handles
 
 
 def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:

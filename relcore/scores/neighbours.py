@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -205,13 +205,7 @@ class Neighbours:
         of these ranks. For "mutual", the mean of both directions,
         the band assumes that a query has the same rank in both.
         """
-        (m, k) = self.first_lists.shape
-        n = len(self.target)
-        rng = np.random.default_rng(0)
-        reciprocal = np.append(1 / np.arange(1, k + 1), 0.0)
-        chances = np.append(np.full(k, 1 / n), 1 - k / n)
-        draws = rng.multinomial(m, chances / chances.sum(), _RANK_DRAWS) @ reciprocal / m
-        null = ChanceLevel.from_draws(draws, mean=float(reciprocal.sum() / n))
+        null = _chance_of_ranks(len(self.queries), len(self.target), self.first_lists.shape[1])
         first = None
         if self.convention == "paper":
             first = float(np.mean(self.reciprocal_rank == 1))
@@ -264,6 +258,16 @@ class Neighbours:
         order = np.argsort(self.queries)
         query_numbers = order[np.searchsorted(self.queries[order], rows[~non_queries])]
         return rows, places.reshape(self.second_lists.shape), query_numbers, non_queries
+
+
+@lru_cache(maxsize=64)
+def _chance_of_ranks(n_queries: int, n: int, k: int) -> ChanceLevel:
+    """The chance level of the MRR of these numbers of queries, rows and neighbours."""
+    rng = np.random.default_rng(0)
+    reciprocal = np.append(1 / np.arange(1, k + 1), 0.0)
+    chances = np.append(np.full(k, 1 / n), 1 - k / n)
+    draws = rng.multinomial(n_queries, chances / chances.sum(), _RANK_DRAWS) @ reciprocal / n_queries
+    return ChanceLevel.from_draws(draws, mean=float(reciprocal.sum() / n))
 
 
 def number_of_draws(n_queries: int) -> int:

@@ -7,9 +7,11 @@ spaces is read in the same way.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
@@ -157,6 +159,16 @@ class Run:
         steps, values = self.metrics[name]
         at = np.searchsorted(steps, self.steps, side="right") - 1
         return np.where(at < 0, np.nan, values[np.maximum(at, 0)])
+
+    @cached_property
+    def digest(self) -> str:
+        """The hexadecimal digest of the files of all frames."""
+        digest = hashlib.blake2b(digest_size=16)
+        for step, paths in zip(self.steps.tolist(), self._frames, strict=True):
+            for layer in self.layers:
+                digest.update(f"{step} {layer} ".encode())
+                digest.update(paths[layer].read_bytes())
+        return digest.hexdigest()
 
     def refresh(self) -> Run:
         """The run as its folder is now, with the frames and metrics that are new."""

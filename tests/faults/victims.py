@@ -35,6 +35,7 @@ _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
     [__name__, "sklearn.datasets", "PIL.Image", "pyarrow.parquet", "relcore.cli", "relcore.files.confined"]
     + [f"relcore.{module}" for module in ("migrate.adapt_command", "project.command", "migrate.adapters")]
+    + ["torch", "relcore.training.watching", "relcore.encode.network"]
 )
 
 

@@ -43,6 +43,7 @@ NEWER = {
         "universe": {"rows": 50, "unit": False},
         "chart": "accuracy",
     },
+    "training-runs": {"runs": [{"name": "runs/first", "source": "folder"}], "training": {"k": 5}},
     "migration-options": {"spaces": _TWO, "migration": _MIGRATION},
     "threshold-change": {
         "spaces": _TWO,

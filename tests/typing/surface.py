@@ -29,6 +29,8 @@ listed: Callable[..., DataFrame] = rc.layers
 watching: Callable[..., rc.Watch] = rc.watch
 run = assert_type(rc.open_run(Path("runs/first")), rc.Run)
 assert_type((rc.open_runs("runs"), run.rows(0, "conv")), tuple[list[rc.Run], np.ndarray])
+assert_type(rc.compare_runs([run, run], rc.TrainingSpec(k=5)), rc.TrainingResult)
+training_chart: Callable[..., rc.TrainingChart] = rc.TrainingChart.of
 
 pair = assert_type(rc.match(space, X), rc.Match)
 assert_type((pair.source, pair.n_zero), tuple[rc.LatentSpace, int])
