@@ -246,3 +246,21 @@ def test_a_classifier_of_similarities_reads_another_networks_encoder(tmp_path):
     assert float(means["absolute, another encoder"]) < 0.4
     assert float(means["relative, another encoder, anchors in random order"]) < 0.3
     assert ran.stdout.endswith("the same classes: True\n")
+
+
+def test_examples_and_pages_import_public_names_only():
+    """Deeper paths may move freely. Pages for contributors and authors of plugins show modules of Relscope."""
+    modules = [name for name in relcore.__all__ if isinstance(getattr(relcore, name), ModuleType)]
+    public = {"relcore", *(f"relcore.{name}" for name in modules)}
+    scripts = {path: read(path) for path in [*SCRIPTS, *(ROOT / "assets" / "examples").glob("*.py")]}
+    pages = [path for path in PAGES if not {"extend", "plugins", "CONTRIBUTING.md"} & set(path.parts)]
+    scripts |= {path: "\n".join(blocks(path, "python", "py")) for path in pages}
+    notebook = json.loads(read(ROOT / "assets" / "notebook" / "compare_two_spaces.ipynb"))
+    scripts[Path("notebook")] = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
+    deeper = {}
+    for path, code in scripts.items():
+        imported = re.findall(r"(?m)^\s*(?:from|import) (relcore[\w.]*)", code)
+        if wrong := set(imported) - public:
+            deeper[path.name] = wrong
+    assert len(scripts) > 15
+    assert deeper == {}

@@ -9,39 +9,44 @@ optimistic. Run the whole script, or cell by cell (`# %%`) in an editor with not
 """
 
 # %% Two files
+import os
+import subprocess
 import sys
 from pathlib import Path
 
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from relcore import RelativeProjection, StitchSpec, load_space, match
-from relcore.cli import main
-from relcore.represent.heads import fit_head
-from relcore.stitch.classifiers import split_rows
-from relcore.stitch.shared_rows import share_rows
+from relcore import RelativeProjection, Split, load_space, match, select_anchors
 
 paths = sys.argv[1:] or ["digits-1.npz", "digits-2.npz"]
 if not all(Path(path).is_file() for path in paths) and not sys.argv[1:]:
-    main(["encode", "digits", "--encoder", "mlp,cnn", "-o", "digits.npz"])
+    encode = [sys.executable, "-m", "relcore", "encode", "digits", "--encoder", "mlp,cnn", "-o", "digits.npz"]
+    subprocess.run(encode, check=True, env=os.environ | {"PYTHONPATH": sys.path[0]})
 
 # %% The rows that both have, by id: about a fifth is held out to test on, and anchors are chosen among the
 # others
 pair = match(*(load_space(path) for path in paths))
-rows = share_rows([pair.source, pair.target])
-split = split_rows(rows, StitchSpec(n_anchors=128), random_state=0)
-train = split.known
+labels = pair.source.labels
+split = Split.draw(pair.ids, labels=labels)
+train = split.train
 test = split.test
-anchors = split.anchors
-first, second = (space.vectors for space in rows.spaces)
-print(f"{len(train):,} rows to train on, {len(test):,} to test on, {len(rows.classes)} classes")
+anchors = pair.source.rows(select_anchors(pair.source.take(train), 128))
+first = pair.source.vectors
+second = pair.target.vectors
+print(f"{len(train):,} rows to train on, {len(test):,} to test on, {len(set(labels))} classes")
 
 # %% Each space relative to its own anchors, without a look at the other one
 relative = [RelativeProjection().fit(X[train], anchors=X[anchors]).transform for X in (first, second)]
 
 
-# %% A head for the first space: what does it say of the second?
+# %% A classifier for the first space: what does it say of the second? Rows are centred and scaled to length
+# 1, because rows of different encoders differ in length.
 def accuracy(trained_on, read):
-    head = fit_head(trained_on[train], rows.targets[train], len(rows.classes))
-    return (head.probabilities(read[test]).argmax(axis=1) == rows.targets[test]).mean()
+    mean = trained_on[train].mean(axis=0)
+    classifier = LogisticRegression(max_iter=1000).fit(normalize(trained_on[train] - mean), labels[train])
+    return classifier.score(normalize(read[test] - mean), labels[test])
 
 
 not_stitched = accuracy(first, first)
