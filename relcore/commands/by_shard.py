@@ -6,7 +6,6 @@ import argparse
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from relcore.catalog.catalog import SpaceSpec, is_address
 from relcore.commands.anchors import number_or_ids, suspects_of
 from relcore.commands.inputs import Inputs, spaces_of
 from relcore.commands.progress import Bar, queue
+from relcore.encoders.dataset import DatasetOptions
 from relcore.files.parts import is_one_space
 from relcore.represent.strategies import usual_anchors
 from relcore.stores.index import parse_place
@@ -55,7 +55,8 @@ def folders_as_spaces(options: argparse.Namespace, *places: str) -> list[SpaceSp
     needed = any(getattr(options, name, None) for name in needs)
     needed = needed or getattr(options, "queries", "") == "all"
     if needed or options.strategy != "random" or suspects_of(options):
-        return [SpaceSpec("file", place, options=(("parts", "all"),)) for place in places]
+        parts = DatasetOptions([("parts", "all")])
+        return [SpaceSpec("file", place, options=parts) for place in places]
     return []
 
 
@@ -104,7 +105,7 @@ def report_over_shards(
     memory that were used.
     """
     with shards(options, *places) as (run, *spaces):
-        anchors = 0
+        anchors: int | tuple[str, ...] = 0
         if anchored:
             anchors = anchors_by_shard(options, spaces[0])
         result = job(run, anchors, *spaces)
@@ -153,9 +154,10 @@ def samples(options: argparse.Namespace, places: Sequence[str], also: Sequence[S
     from relcore.sharded.survey import sample_shards
 
     with shards(options, *places) as (run, *spaces):
+        ids_of_each = also or [()] * len(spaces)
         drawn = [
             sample_shards(space, options.sample, run, ids)
-            for space, ids in zip_longest(spaces, also, fillvalue=())
+            for space, ids in zip(spaces, ids_of_each, strict=True)
         ]
     pairs = zip(drawn, spaces, strict=True)
     sizes = ", ".join(f"{len(sample):,} of {space.n:,} rows of {space.name}" for sample, space in pairs)

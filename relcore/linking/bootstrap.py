@@ -147,7 +147,7 @@ def _need_numbers(
 
 def _as_space_of_different_rows(vectors: MatrixLike, name: str) -> LatentSpace:
     space = as_space(vectors, name)
-    if np.array_equal(*np.broadcast_arrays(space.vectors, space.vectors[:1])):
+    if np.array_equal(space.vectors, np.broadcast_to(space.vectors[:1], space.vectors.shape)):
         raise SpaceError(
             f"{space.name}: expected rows that differ, got {len(space):,} equal ones, which have"
             " no direction from their mean; check that the file holds the right vectors"
@@ -215,7 +215,7 @@ class _Bootstrap:
         self, wanted: np.ndarray, after: Callable[[Sequence[Round]], object]
     ) -> tuple[np.ndarray, tuple[Round, ...], None]:
         stages = self.stages(wanted)
-        history = []
+        history: list[Round] = []
         begun = self.clusters(stages[-1], history, after)
         keep = 1.0
         none = np.empty((2, 0), dtype=np.int64)
@@ -267,9 +267,17 @@ class _Bootstrap:
     ) -> tuple[np.ndarray, tuple[Round, ...], np.ndarray]:
         X = unit_rows(self.source.vectors)
         Y = unit_rows(self.target.vectors)
-        settings = {"steps": steps, "learning_rate": learning_rate, "random_state": self.random_state}
-        history = []
-        for step in optimise_anchors(X, Y, wanted, self.seeds[1], **settings):
+        history: list[Round] = []
+        optimisation = optimise_anchors(
+            X,
+            Y,
+            wanted,
+            self.seeds[1],
+            steps=steps,
+            learning_rate=learning_rate,
+            random_state=self.random_state,
+        )
+        for step in optimisation:
             if self.truth is None:
                 found = float("nan")
             else:
@@ -415,16 +423,20 @@ class _Bootstrap:
         spaces are large and have counts, such as word frequencies, an earlier stage uses only the most
         frequent rows, the seeds and the `wanted` rows.
         """
-        alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (self.X, self.Y))
+        alive = (
+            np.flatnonzero(np.einsum("ij,ij->i", self.X, self.X) > 0),
+            np.flatnonzero(np.einsum("ij,ij->i", self.Y, self.Y) > 0),
+        )
         spaces = self.source, self.target
         if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:
             return [alive]
         also = np.r_[self.seeds[0], wanted][: MOST_ROWS // 4], self.seeds[1][: MOST_ROWS // 4]
         first = []
         for space, rows, more in zip(spaces, alive, also, strict=True):
+            assert space.counts is not None, "both spaces have counts"
             frequent = rows[np.argsort(-space.counts[rows], kind="stable")[: MOST_ROWS - len(more)]]
             first.append(np.union1d(frequent, more))
-        return [tuple(first), alive]
+        return [(first[0], first[1]), alive]
 
 
 def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> np.ndarray:
@@ -432,7 +444,7 @@ def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target
     for one in seeds:
         if not isinstance(one, Sequence | np.ndarray) or isinstance(one, str) or len(one) != 2:
             raise SpaceError(f"seeds: expected pairs of (source id, target id), got {one!r:.40}")
-    seeds = list(dict.fromkeys(map(tuple, seeds)))
+    seeds = list(dict.fromkeys((own, other) for own, other in seeds))
     if 0 < len(seeds) < 3:
         raise SpaceError(
             f"seeds: expected none, or three pairs or more, got {len(seeds)}; give more, or start without"

@@ -129,7 +129,7 @@ def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Ge
     axes; without this step, more clusters would be matched wrongly.
     """
     flatter = [unit_rows(rows @ _flattening(rows)) for rows in (X, Y)]
-    anchors = cluster_anchors(*flatter, rng)
+    anchors = cluster_anchors(flatter[0], flatter[1], rng)
     first, second = (rows @ each.T for rows, each in zip(flatter, anchors, strict=True))
     first, second = (unit_rows(each, mean_row(each)) for each in (first, second))
     return rotation_between(X, _near(first, second, Y))
@@ -238,7 +238,7 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
         for own, place, fit in zip(fits, places, both, strict=True):
             own[place] = fit
         same = _share_in_place(held_out, *both)
-        linked = ClusterFit(orthogonal(sum(both)), agreement, chance, both[0], held_out, same)
+        linked = ClusterFit(orthogonal(both[0] + both[1]), agreement, chance, both[0], held_out, same)
         if linked.agrees:
             break
     for mapping in islice(damped_rounds(X, Y, linked.mapping, rng), LAST_ROUNDS * linked.agrees):
@@ -293,7 +293,7 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
     fewer = np.arange(pairs.shape[1]) % FOLDS
     flatter = _flattening(X)
     X = unit_rows(X @ flatter)
-    ranks = [[], [], []]
+    ranks: list[list[float]] = [[], [], []]
     rest = Y[np.setdiff1d(np.arange(len(Y)), pairs[1])]
     for fold in rng.permutation(FOLDS):
         held_out = pairs[:, fewer == fold]
@@ -344,6 +344,7 @@ def _candidates(
             mapping = turned
         else:
             mapping = (mapping + turned) / 2
+    assert mapping is not None, "at least one round is made"
     return alone, alone / np.linalg.norm(alone) + mapping / np.linalg.norm(mapping), mapping
 
 
@@ -400,6 +401,7 @@ def match_csls(
     if keep < 1:
 
         def left_out(shape: tuple[int, ...]) -> np.ndarray:
+            assert rng is not None, "cosines are left out at random"
             return rng.random(shape, dtype=np.float32) >= keep
 
     partner, best, best_of_target = best_both_ways(source, target, left_out)

@@ -48,7 +48,7 @@ class LinkOptions:
 )
 def run_link(options: argparse.Namespace) -> Report:
     n_seeds = options.seeds if options.hide else 0
-    pairs = ()
+    pairs: tuple[tuple[str, str], ...] = ()
     if options.pairs is not None and is_number("--pairs", options.pairs):
         n_seeds = int(options.pairs)
     elif options.pairs == "none":

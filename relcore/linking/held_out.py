@@ -79,7 +79,7 @@ def fit_held_out(
     X: np.ndarray,
     Y: np.ndarray,
     seeds: np.ndarray,
-    ids: Sequence[str],
+    ids: Sequence[str] | np.ndarray,
     links: np.ndarray,
     *,
     k: int = 10,
@@ -125,8 +125,8 @@ def fit_held_out(
     every = np.concatenate(similarities)
     error = float(every.std(ddof=1)) / np.sqrt(len(every))
     null = tuple(np.average(draws, axis=0, weights=list(map(len, similarities))).tolist())
-    again = float(np.fmax.reduce(again))
-    return HeldOut(float(every.mean(dtype=np.float64)), error, null, len(every), again)
+    most_again = float(np.fmax.reduce(again))
+    return HeldOut(float(every.mean(dtype=np.float64)), error, null, len(every), most_again)
 
 
 def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> float:

@@ -93,7 +93,7 @@ class Linked(Reported):
             X, Y = (space.vectors - mean_row(space.vectors) for space in (self.source, self.target))
             moved = X @ self.result.rotation
             moved *= np.linalg.norm(Y, axis=1).mean() / np.linalg.norm(moved, axis=1).mean()
-            kind = Affine
+            kind: type[Affine | Procrustes] = Affine
             if self.verdict == "linked":
                 kind = Procrustes
             return kind().fit(self.source.vectors, moved + mean_row(self.target.vectors))
@@ -279,7 +279,7 @@ class Outcome(Reported):
 
     def wrong(self) -> Pairs:
         """The anchors with a wrong partner, without seeds; () if the true pairs are unknown."""
-        pairs = ()
+        pairs: Pairs = ()
         if self.known:
             pairs = self.result.anchors[self.result.n_seeds :]
         return tuple(pair for pair in pairs if pair[0] != pair[1])
@@ -414,7 +414,7 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         whole = n * m * _ROUND * ((_LARGE_ROUNDS if max(n, m) > first else 0) + 3)
         if self.n_seeds or self.pairs:
             return 2 + first**2 * _ROUND * 11 + whole
-        clusters = 0
+        clusters = 0.0
         if min(n, m) >= FEWEST_CLUSTERED_ROWS:
             clusters = 4 + min(n, m, 2 * CLUSTERED_ROWS) * _STARTS
         return 2 + clusters + first**2 * _ROUND * 26 + whole
@@ -422,12 +422,9 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Outcome:
-        if self.pairs:
-            sides = zip(*self.pairs, strict=True)
-        else:
-            sides = ((), ())
+        sides = [[own for own, _ in self.pairs], [other for _, other in self.pairs]]
         source, target = (
-            most_frequent(space, self.rows, *side) for space, *side in zip(spaces, sides, strict=True)
+            most_frequent(space, self.rows, side) for space, side in zip(spaces, sides, strict=True)
         )
         settings = {
             name: getattr(self, name) for name in ("n_anchors", "method", "k", "precision", "random_state")

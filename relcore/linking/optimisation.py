@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from relcore.base.errors import extra
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.engine.device import full_precision
 from relcore.linking.clusters import ASSIGNED_BYTES
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +37,25 @@ class Step:
 
     numbers: tuple[Any, Any, Any, Any]
 
-    error = property(lambda self: float(self.numbers[0]))
-    anchors, nearest, returned = (
-        property(lambda self, place=place: self.numbers[place].cpu().numpy()) for place in (1, 2, 3)
-    )
+    @property
+    def error(self) -> float:
+        return float(self.numbers[0])
+
+    @property
+    def anchors(self) -> np.ndarray:
+        return self._array(1)
+
+    @property
+    def nearest(self) -> np.ndarray:
+        return self._array(2)
+
+    @property
+    def returned(self) -> np.ndarray:
+        return self._array(3)
+
+    def _array(self, place: int) -> np.ndarray:
+        array: np.ndarray = self.numbers[place].cpu().numpy()
+        return array
 
 
 STEPS = 250  # as in the paper's Table 3 for retrieval; 125 for stitching
@@ -99,7 +117,7 @@ def optimise_anchors(
         yield Step((loss.detach(), now, nearest, order[nearest] == own))
 
 
-def on_sphere(base, tangent):
+def on_sphere(base: torch.Tensor, tangent: torch.Tensor) -> torch.Tensor:
     """The exponential map of the unit sphere at `base` (k, d), applied to the part of `tangent` (k, d) that
     is orthogonal to `base`. Arrays are torch tensors.
     """
@@ -112,7 +130,7 @@ def on_sphere(base, tangent):
     return torch.cos(angle) * base + torch.sinc(angle / torch.pi) * across
 
 
-def hard_limit_assignment(source, target):
+def hard_limit_assignment(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """For each row of `target` (m, k), the index of the row of `source` (n, k) that is assigned to it, a
     torch tensor. This is the row in which the target row's column of the transport plan is largest.
 

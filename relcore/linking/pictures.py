@@ -44,8 +44,11 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
         else:
             by_round["rows matched"] = [one.pairs / one.rows for one in rounds]
         lines = tuple(Line(name, range(1, len(values) + 1), values) for name, values in by_round.items())
-        look = {"note": f"{self._ends}: {outcome.verdict}", "y_range": (0, 1.02), "n_direct": len(lines)}
-        chart = Lines(lines, "step" if method == "paper" else "round", "share", **look)
+        x_title = "round"
+        if method == "paper":
+            x_title = "step"
+        note = f"{self._ends}: {outcome.verdict}"
+        chart = Lines(lines, x_title, "share", note=note, y_range=(0, 1.02), n_direct=len(lines))
         return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
 
     @property

@@ -296,8 +296,8 @@ def change_between(
         most,
         scale,
         missing,
-        others=tuple(ids[row] for row in np.flatnonzero(others)),
-        exchanged=tuple(ids[row] for row in np.flatnonzero(exchanged)),
+        others=tuple(ids[row] for row in np.flatnonzero(others).tolist()),
+        exchanged=tuple(ids[row] for row in np.flatnonzero(exchanged).tolist()),
         centred=centred,
         n_similar=n,
         lengths=(float(lengths.min()), float(lengths.max())),
@@ -375,7 +375,7 @@ def _chance_of_coordinates(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> 
 
 
 def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:
-    low, high = np.quantile(samples, (0.025, 0.975))
+    low, high = np.quantile(np.asarray(samples), (0.025, 0.975))
     return Evidence(value, float(low), float(high), float(np.max(chance)))
 
 

@@ -50,6 +50,7 @@ from relcore.passport.recipes import (
     encode_texts,
     model_at_hand,
     name_recipe,
+    with_pooling,
 )
 from relcore.runs.store import Store
 from relcore.spaces.ids import RowNumbers
@@ -208,8 +209,8 @@ def _make_passport(options: argparse.Namespace) -> Passport:
 def _encoder_of(options: argparse.Namespace, card: PassportCard) -> TextEncoder:
     """The encoder that --encoder names, with the pooling of the card."""
     encoder = model_at_hand(options.encoder, last=True, service=values_of(options, ProviderOptions))
-    if card.pooling and hasattr(encoder, "pooling"):
-        encoder = replace(encoder, pooling=card.pooling)
+    if card.pooling:
+        return with_pooling(encoder, card.pooling)
     return encoder
 
 

@@ -141,7 +141,7 @@ class Passport:
         anchors = "\n".join(self.ids).encode()
         vectors = np.ascontiguousarray(self.vectors, "<f4")
         tensors = {"vectors": vectors, "gram": self.gram, "ids": np.frombuffer(anchors, np.uint8)}
-        digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
+        digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors.data).hexdigest()
         if self.fingerprint is not None:
             tensors |= {name: np.ascontiguousarray(part) for name, part in self.fingerprint._asdict().items()}
         # earlier versions read only layout 1
@@ -177,7 +177,7 @@ class Passport:
             raise damaged_file(path.name, "the tensors vectors, gram and ids", quote(sorted(kinds)) or "none")
         vectors = tensors["vectors"]
         anchors = tensors["ids"].tobytes()
-        digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
+        digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors.data).hexdigest()
         if digests != (header.anchors_digest, header.vectors_digest):
             raise damaged_file(path.name, "anchors and vectors that match its digests", "others")
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.passport.change import common_dimensions, correlation
 from relcore.passport.passport import Passport, paired_anchors
-from relcore.passport.recipes import encode_texts, model_at_hand, name_recipe
+from relcore.passport.recipes import encode_texts, model_at_hand, name_recipe, with_pooling
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.spaces.space import LatentSpace
@@ -43,7 +43,7 @@ class EmbedAnchors(Task[Embedded], kind="passport-texts", title="Embed the ancho
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Embedded:
-        encoder = replace(model_at_hand(MINILM, last=True), pooling=self.pooling)
+        encoder = with_pooling(model_at_hand(MINILM, last=True), self.pooling)
         [rows] = encode_texts(encoder, list(spaces[0].ids), self.prompt).values()
         return Embedded(rows)
 

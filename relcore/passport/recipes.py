@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -48,7 +48,8 @@ PROMPTS = (
     "search_document: ",
     "Represent this sentence for searching relevant passages: ",
 )
-POOLINGS = ("mean", "cls")
+Pooling = Literal["mean", "cls"]
+POOLINGS: tuple[Pooling, ...] = ("mean", "cls")
 NAMED = 0.999  # minimum mean cosine between vectors and those that their recipe gives
 
 
@@ -100,11 +101,21 @@ def model_at_hand(name: str, last: bool = False, service: Mapping[str, Any] | No
     else:
         folder = model_folder(name)
     n_layers = read_file(Path(folder) / "config.json", "a model").get("num_hidden_layers", 0)
+    layers: tuple[int, ...] = (-1,)
     if n_layers:
-        layers = range(n_layers + 1)
-    else:
-        layers = (-1,)
-    return PretrainedText(str(folder), tuple(layers[-1:] if last else layers))
+        layers = tuple(range(n_layers + 1))
+    if last:
+        layers = layers[-1:]
+    return PretrainedText(str(folder), layers)
+
+
+def with_pooling(encoder: TextEncoder, pooling: str) -> TextEncoder:
+    """The same model with another pooling, if it has a choice. It refuses a pooling that it does not have."""
+    from relcore.encoders.api import ApiText
+
+    if isinstance(encoder, ApiText):
+        return encoder
+    return replace(encoder, pooling=cast(Pooling, pooling))
 
 
 def name_recipe(
@@ -122,12 +133,15 @@ def recipes_of(
     encoder: TextEncoder, texts: Sequence[str], prompts: Sequence[str] = PROMPTS
 ) -> dict[str, np.ndarray]:
     """The result of `encode_texts` with both poolings, if the encoder has a choice."""
-    if not hasattr(encoder, "pooling"):
+    from relcore.encoders.api import ApiText
+    from relcore.encoders.transformers import PretrainedText
+
+    if isinstance(encoder, ApiText):
         return encode_texts(encoder, texts, *prompts)
     tried: dict[str, np.ndarray] = {}
     for pooling in POOLINGS:
-        variant = replace(encoder, pooling=pooling)
-        if hasattr(variant, "layers") and pooling != "mean":
+        variant = with_pooling(encoder, pooling)
+        if isinstance(variant, PretrainedText) and pooling != "mean":
             # Layer 0 needs the mean, because its class token is the same for every text.
             variant = replace(variant, layers=tuple(filter(None, variant.layers)))
         tried |= encode_texts(variant, texts, *prompts)

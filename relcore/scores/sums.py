@@ -71,8 +71,8 @@ class Sums:
             name: [to_device(self.device, representation) for representation in both]
             for name, both in plan.representations.items()
         }
-        both = [representation for sides in plan.representations.values() for representation in sides]
-        self._frames_in_use = list(dict.fromkeys(representation.frame for representation in both))
+        used = [representation for both in plan.representations.values() for representation in both]
+        self._frames_in_use = list(dict.fromkeys(representation.frame for representation in used))
         self.n = 0
         self._sums: dict[str, Array] = {}
         self.tops: dict[str, TopRows | TopTensors] = {}

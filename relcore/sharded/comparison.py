@@ -87,7 +87,8 @@ class BlockTotal(ShardTotal):
             labelled = None
             if side >= 0:
                 labels = blocks[side].labels
-                labelled = np.array([labels[row] != "" for row in alive], dtype=bool)
+                assert labels is not None, "all shards of this space have labels"
+                labelled = np.array([labels[row] != "" for row in alive], dtype=np.bool_)
             numbers = to_kept_index(rows, self.plans.dropped)
             sums.add(PairBlock((source, target), numbers=numbers, labelled=labelled))
         sums.result()

@@ -188,6 +188,7 @@ class Runner:
             run_in_threads(jobs, self.store, told, self.threads, most)
 
     def _on_workers(self, work: ShardWork, missing: list[Shards], title: str, total: _Total) -> None:
+        assert self.queue is not None, "a pass on workers has their queue"
         jobs = {}
         for part in missing:
             key = work.key([part])
@@ -260,6 +261,7 @@ class _Total:
         if known := next((place for place in kept if self._is_good(place[1])), None):
             self.n = known[0]
             entry = store.get(known[1])
+            assert entry is not None, "the store has just said that it has it"
             self.merged.restore(entry.arrays, entry.metadata["facts"])
             self.ran = entry.metadata["ran"]
             self._added = [known[1]]

@@ -104,6 +104,7 @@ class SurveyTotal(ShardTotal):
                     self.by_key = self._smallest((keys, rows))
             if classes_of >= 0 and self.classes is not None:
                 labels = blocks[classes_of].labels
+                assert labels is not None, "all shards of this space have labels"
                 more = Counter(labels[row] for row in alive if labels[row])
                 self.classes = _few_classes(self.classes + more)
         self.dropped = _few(np.concatenate([self.dropped, *dropped]))
@@ -181,8 +182,8 @@ def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
     second = rows[pairs + 1]
     same = np.flatnonzero(np.array(space.ids_of(first)) == np.array(space.ids_of(second)))
     if len(same):
-        rows = int(first[same[0]]), int(second[same[0]])
-        names = [next(shard.name for shard in space.shards if row < shard.start + shard.n) for row in rows]
+        twice = int(first[same[0]]), int(second[same[0]])
+        names = [next(shard.name for shard in space.shards if row < shard.start + shard.n) for row in twice]
         raise SpaceError(
             f"{space.name}: ids must be distinct, {quote(space.ids_of(first[same[:1]]))} occurs more than"
             f" once, in {names[0]!r} and in {names[1]!r}; leave out rows that were written twice"
@@ -255,6 +256,7 @@ class GatherTotal(ShardTotal):
         for block, _, places in shard.holding(here - shard.start, labels=True):
             self.ids += shard.ids_of(block)[places].tolist()
             if self.labels is not None:
+                assert block.labels is not None, "the labels of the block were asked for"
                 self.labels += [block.labels[place] for place in places]
 
     def merge(self, other: GatherTotal) -> None:

@@ -85,7 +85,7 @@ class WriteRows(ShardWork):
     def start(self, store: Store, report: Progress = silent) -> WrittenTotal:
         return WrittenTotal(self, store, report)
 
-    def holds(self, facts: dict) -> bool:
+    def holds(self, facts: dict[str, Any]) -> bool:
         files, path = filesystem(_written_to(self.goal))
         return all(files.exists(beside(path, name)) for names in facts["files"].values() for name in names)
 
