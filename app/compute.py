@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.workspace import Workspace
+from app.workspace import ScoreSettings, Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.base.memory import MadeOnce
@@ -265,12 +265,12 @@ def agreement(pair: Match, drawn: View) -> pd.DataFrame:
 
 
 @cached(96)
-def kept_scores(pair: Match, anchors: tuple[str, ...], *settings: Any) -> tuple[Lock, dict]:
+def kept_scores(pair: Match, settings: ScoreSettings, metrics: tuple[str, ...]) -> tuple[Lock, dict]:
     return Lock(), {}
 
 
 @cached(8)
-def _passes(pair: Match, anchors: tuple[str, ...], *settings: Any) -> dict[str, AlignedPair]:
+def _passes(pair: Match, settings: ScoreSettings) -> dict[str, AlignedPair]:
     """A cached dictionary from the name of a representation to its aligned vectors. `live_scores` fills
     it."""
     return {}
@@ -313,39 +313,42 @@ def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention:
 
 
 def live_scores(
-    pair: Match,
-    representation: str,
-    anchors: tuple[str, ...],
-    spec: ProjectionSpec,
-    k: int,
-    convention: str,
-    *,
-    alone: bool = False,
+    pair: Match, representation: str, settings: ScoreSettings, *, alone: bool = False
 ) -> dict[str, Score]:
     """All scores of one representation. The queries are a random sample of the held-out rows.
 
     The scores relative to anchors and whitened are computed in one pass. If the page shows only this
     representation, set `alone` to compute only this one.
     """
-    k = scored_neighbours(pair, anchors, k, convention)
-    anchors = needed_anchors(representation, anchors)
+    k = scored_neighbours(pair, settings.anchors, settings.k, settings.convention)
+    anchors = needed_anchors(representation, settings.anchors)
+    settings = replace(settings, anchors=anchors, k=k)
     # other representations do not use the projection
     if representation not in _TOGETHER:
-        spec = ProjectionSpec()
+        settings = replace(settings, projection=ProjectionSpec())
     metrics = tuple(comparison.metrics_of_a_pair())
-    lock, scores = kept_scores(pair, anchors, spec, k, convention, metrics)
+    lock, scores = kept_scores(pair, settings, metrics)
     with lock:
         if representation not in scores:
             if representation in _TOGETHER and not alone:
                 together = _TOGETHER
             else:
                 together = (representation,)
-            settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "metrics": metrics}
+            keep = None
             if n_held_out(pair, anchors) <= DIFFERENCE_ROWS:
-                settings["keep"] = _passes(pair, anchors, spec, k, convention).__setitem__
-            missing = [name for name in together if name not in scores]
-            labels = comparison.class_labels(pair)
-            scores.update(score_representations(pair, missing, anchors, spec, labels=labels, **settings))
+                keep = _passes(pair, settings).__setitem__
+            scores |= score_representations(
+                pair,
+                [name for name in together if name not in scores],
+                anchors,
+                settings.projection,
+                labels=comparison.class_labels(pair),
+                k=k,
+                convention=settings.convention,
+                n_queries=LIVE_QUERIES,
+                metrics=metrics,
+                keep=keep,
+            )
         return scores[representation]
 
 
@@ -369,29 +372,32 @@ def more_score(
 
 @cached(32)
 def score_differences(
-    pair: Match,
-    representation: str,
-    before: tuple[str, ...],
-    now: tuple[str, ...],
-    spec: ProjectionSpec,
-    k: int,
-    convention: str,
+    pair: Match, representation: str, before: tuple[str, ...], settings: ScoreSettings
 ) -> dict[str, Interval]:
-    """The change of each score between two sets of anchors. Both sets are scored on the same held-out rows,
-    at most `DIFFERENCE_ROWS`."""
+    """The change of each score from the anchors `before` to those of the settings. Both sets are scored on
+    the same held-out rows, at most `DIFFERENCE_ROWS`."""
+    now = settings.anchors
     both = tuple(dict.fromkeys((*now, *before)))
     sample = comparison.sample_pair(pair, both, DIFFERENCE_ROWS)
-    k = scored_neighbours(sample, both, k, convention)
+    k = scored_neighbours(sample, both, settings.k, settings.convention)
     kept = {}
     if sample is pair:
-        passes = {
-            anchors: _passes(pair, anchors, spec, k, convention).get(representation)
-            for anchors in (before, now)
-        }
-        kept = {anchors: passed for anchors, passed in passes.items() if passed}
-    settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "kept": kept}
-    labels = comparison.class_labels(sample)
-    return anchor_differences(sample, representation, before, now, spec, labels=labels, **settings)
+        for anchors in (before, now):
+            passed = _passes(pair, replace(settings, anchors=anchors, k=k)).get(representation)
+            if passed:
+                kept[anchors] = passed
+    return anchor_differences(
+        sample,
+        representation,
+        before,
+        now,
+        settings.projection,
+        labels=comparison.class_labels(sample),
+        k=k,
+        convention=settings.convention,
+        n_queries=LIVE_QUERIES,
+        kept=kept,
+    )
 
 
 def _drawn_anchors(workspace: Workspace) -> tuple[str, ...]:

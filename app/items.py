@@ -23,11 +23,9 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import row_items, texts_at
-from relcore.compare import clusters, scene
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.pictures import png_thumbnail
-from relcore.figures.scene import Clusters
 from relcore.maps.pane_maps import View
 from relcore.panes.payload import CRISP, Sheet
 from relcore.spaces.matching import Match
@@ -352,24 +350,3 @@ def _sheet(items: Items, pair: Match, drawn: View | None) -> Sheet | None:
     else:
         ids = pair.ids[drawn.rows]
     return items.sheet(ids)
-
-
-def clusters_of(
-    pair: Match,
-    drawn: View,
-    other: View | None,
-    coordinates: np.ndarray,
-    look: scene.MapLook,
-    items: Items | None,
-) -> Clusters | None:
-    """Named clusters of the drawn rows. Returns None if the user switched the names off, or if the colours
-    stand for named classes."""
-    if not look.named or not clusters.lacks_names(drawn, other):
-        return None
-    return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)
-
-
-@compute.cached(16)
-def _clusters(pair: Match, drawn: View, coordinates: np.ndarray, items: Items | None) -> Clusters | None:
-    texts = items.texts if items else None
-    return clusters.named_clusters(pair.source, drawn.rows, coordinates, texts, pair.target)

@@ -14,6 +14,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from app import compute, messages, session
 from app.plain_text import plain
 from app.sharing import Member
+from app.workspace import ScoreSettings
 from relcore.base.access import is_shared
 from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS
@@ -42,7 +43,6 @@ from relcore.scores.score import Score
 from relcore.spaces.matching import Match
 
 _AGAIN = "relscope.job-again"
-ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
 
 # Version of stored results. Increase it when a change of the code changes the results of the same settings.
 RESULTS = 3
@@ -208,13 +208,13 @@ def reduction(
 
 
 def exact_scores(
-    pair: Match, pane: str, *settings: *ScoreSettings, start: bool = False
+    pair: Match, representation: str, settings: ScoreSettings, *, start: bool = False
 ) -> dict[str, Score] | Job | None:
     """Scores with every held-out row as a query. Until they are computed, returns the job that computes them.
     Returns None if there is no job and `start` is False."""
-    anchors, projection, k, convention = settings
-    k = compute.scored_neighbours(pair, anchors, k, convention)
-    task = ExactScores.on(pane, anchors, projection, k, convention)
+    anchors = settings.anchors
+    k = compute.scored_neighbours(pair, anchors, settings.k, settings.convention)
+    task = ExactScores.on(representation, anchors, settings.projection, k, settings.convention)
     spaces = pair.source, pair.target
     key = task.key(spaces)
     job = queue().job(key)
@@ -227,12 +227,14 @@ def exact_scores(
     return job
 
 
-def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = False) -> dict[str, Score]:
+def scores(
+    pair: Match, representation: str, settings: ScoreSettings, *, alone: bool = False
+) -> dict[str, Score]:
     """The scores of one representation. Until scores by all queries are computed, these are live scores."""
-    known = exact_scores(pair, pane, *settings)
+    known = exact_scores(pair, representation, settings)
     if isinstance(known, dict):
         return known
-    return compute.live_scores(pair, pane, *settings, alone=alone)
+    return compute.live_scores(pair, representation, settings, alone=alone)
 
 
 def follow(jobs: Sequence[Job], dismiss: Callable[[Job], None] | None = None) -> None:

@@ -12,11 +12,12 @@ import streamlit as st
 
 from app import compute, exports, jobs, live, session
 from app.components.linked_scatter import linked_scatter
-from app.items import Items, clusters_of, hover_columns, items_of, sheet_of
+from app.items import Items, hover_columns, items_of, sheet_of
 from app.selection import rows_of, select, selected_rows
 from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
+from relcore.compare.clusters import lacks_names, named_clusters
 from relcore.compare.filters import of_rows
 from relcore.compare.live_channel import N_SPREAD, SPREAD, page_units
 from relcore.compare.pictures import Panes
@@ -24,7 +25,7 @@ from relcore.compare.scene import AXES, assemble_scene, with_look
 from relcore.export.atlas import atlas_table
 from relcore.figures.colorings import SELECTED_ROWS, Facet, StarLook
 from relcore.figures.export import Exportable
-from relcore.figures.scene import Scene
+from relcore.figures.scene import Clusters, Scene
 from relcore.files.saving import write_parquet
 from relcore.maps.pane_maps import OWN, TWO, Picture, View, drawn_panes, orient_pairs, with_rows
 from relcore.maps.principal_axes import ReductionSpec
@@ -208,7 +209,9 @@ def _scene(asked: PaneInputs, view: View, pictures: Mapping[str, Picture]) -> Sc
     look = workspace.look
     scene = assemble_scene(models.spaces, view, pictures, workspace.anchors)
     second = compute.second_view(models, view, workspace)
-    clusters = clusters_of(models, view, second, scene.panes[0].coordinates, look, asked.items)
+    clusters = None
+    if look.named and lacks_names(view, second):
+        clusters = _named_clusters(models, view, scene.panes[0].coordinates, asked.items)
     texts, notes = hover_columns(models, view, asked.items, workspace.view.color_by != "labels")
     scene = with_look(scene, look, second, clusters, _facets(asked, view))
     return replace(
@@ -218,6 +221,16 @@ def _scene(asked: PaneInputs, view: View, pictures: Mapping[str, Picture]) -> Sc
         stars=workspace.stars,
         prominence=compute.prominence(models, view),
     )
+
+
+@compute.cached(16)
+def _named_clusters(
+    models: Match, view: View, coordinates: np.ndarray, items: Items | None
+) -> Clusters | None:
+    texts = None
+    if items is not None and items.has_texts:
+        texts = items.texts
+    return named_clusters(models.source, view.rows, coordinates, texts, models.target)
 
 
 def _facets(asked: PaneInputs, view: View) -> tuple[Facet, ...]:

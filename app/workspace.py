@@ -40,6 +40,16 @@ BOOTSTRAPPED = "bootstrap"
 
 
 @dataclasses.dataclass(frozen=True)
+class ScoreSettings:
+    """What the scores of a representation depend on, besides the pair."""
+
+    anchors: tuple[str, ...] = ()
+    projection: ProjectionSpec = ProjectionSpec()
+    k: int = 10
+    convention: str = "paper"
+
+
+@dataclasses.dataclass(frozen=True)
 class Workspace:
     """The compared spaces, the anchors, and the display settings. Equal workspaces show equal pages.
 
@@ -98,6 +108,10 @@ class Workspace:
     def representation(self) -> str:
         """The name of the anchor-based representation that the panes show, "relative" or "whitened"."""
         return next((pane for pane in self.panes[::-1] if pane in ("relative", "whitened")), "relative")
+
+    @property
+    def scoring(self) -> ScoreSettings:
+        return ScoreSettings(self.anchors, self.projection, self.k, self.convention)
 
     @property
     def by_strategy(self) -> bool:

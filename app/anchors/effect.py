@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from app import compute, messages, session
@@ -25,24 +27,23 @@ def effect(
     """Return the scores with the present anchors, the scores with the anchors before the last change, and the
     paired differences. All are computed in the anchor-based representation that the panes show."""
     representation = workspace.representation
-    anchors = workspace.anchors
+    settings = workspace.scoring
     before = session.history().with_other_anchors
-    settings = workspace.projection, workspace.k, workspace.convention
-    now = scores(pair, representation, anchors, *settings, alone=True)
+    now = scores(pair, representation, settings, alone=True)
     if (
         not before
         or not before.anchors
         or _ends(before) != _ends(workspace)
         or any(identifier not in pair.source.index for identifier in before.anchors)
-        or not compute.can_be_scored(pair, before.anchors, anchors)
+        or not compute.can_be_scored(pair, before.anchors, workspace.anchors)
     ):
         return now, {}, {}
     sampled = any(score.interval for score in now.values())
     scores_of = scores
     if sampled:
         scores_of = compute.live_scores
-    earlier = scores_of(pair, representation, before.anchors, *settings, alone=True)
-    return now, earlier, compute.score_differences(pair, representation, before.anchors, anchors, *settings)
+    earlier = scores_of(pair, representation, replace(settings, anchors=before.anchors), alone=True)
+    return now, earlier, compute.score_differences(pair, representation, before.anchors, settings)
 
 
 def draw(workspace: Workspace, pair: Match) -> None:

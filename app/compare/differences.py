@@ -108,7 +108,7 @@ def _recipe(workspace: Workspace, pair: Match) -> GroupDifferences:
     kinds["clusters"] = "Clusters"
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="differences-choosers"):
         representation = segments(
-            "Representation", representations, f"differences.form-{len(representations)}"
+            "Representation", representations, f"differences.representation-{len(representations)}"
         )
         kind = segments(
             "Groups",

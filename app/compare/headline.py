@@ -44,26 +44,22 @@ def until_scored(workspace: Workspace) -> str:
     if told := comparing(workspace):
         return told
     _, settings, last = st.session_state[_LAST]
-    if settings == _settings(workspace):
+    if settings == workspace.scoring:
         return last
     return f'<div class="relscope-old">{last}</div>'
-
-
-def _settings(workspace: Workspace) -> tuple:
-    return workspace.anchors, workspace.projection, workspace.k, workspace.convention
 
 
 def headline(workspace: Workspace, models: Match) -> str:
     """Compute the headline as HTML, and remember it for `until_scored`."""
     html = _headline(workspace, models)
-    st.session_state[_LAST] = workspace.models, _settings(workspace), html
+    st.session_state[_LAST] = workspace.models, workspace.scoring, html
     return html
 
 
 def in_words(workspace: Workspace) -> str:
     """The last headline as plain text. Returns "" if it was about other models or settings."""
     models, settings, html = st.session_state.get(_LAST, ((), (), ""))
-    if (models, settings) != (workspace.models, _settings(workspace)):
+    if (models, settings) != (workspace.models, workspace.scoring):
         return ""
     return unescape(
         re.sub(r'<(details|span class="relscope-brief").*|<[^>]*>', "", html, flags=re.DOTALL)
@@ -78,7 +74,7 @@ def _headline(workspace: Workspace, models: Match) -> str:
         return _lead("No anchors yet: choose some above (★), or draw with the lasso.")
     if not compute.can_be_scored(pair, workspace.anchors):
         return _lead(compute.too_few_held_out(pair, workspace.anchors))
-    found = {name: scores_of(workspace, pair, name) for name in COMPARED}
+    found = {name: scores(pair, name, workspace.scoring) for name in COMPARED}
     shares: dict[str, str] = {}
     known = found, pair, workspace.anchors
     agree = matched_rows(*known, lambda *share: shares.setdefault(share[0], _bold(*share)))
@@ -150,7 +146,7 @@ def against_first(workspace: Workspace, models: Match) -> dict[str, dict[str, Sc
     """The scores of each further model against the first, relative to the anchors. The names of the models
     are the keys."""
     sides = enumerate(model_names(models)[1:], 1)
-    return {name: scores_of(workspace, models.pair(side), "relative") for side, name in sides}
+    return {name: scores(models.pair(side), "relative", workspace.scoring) for side, name in sides}
 
 
 def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
@@ -174,7 +170,7 @@ def is_unmatched(workspace: Workspace, pair: Match) -> bool:
         or not workspace.anchors
     ):
         return False
-    found = scores_of(workspace, pair, "relative")
+    found = scores(pair, "relative", workspace.scoring)
     # Require two measures, because a single measure exceeds its 95 % band for 1 in 40 pairs of unrelated
     # spaces.
     return all(score.null and score <= score.null.high for score in (found["mrr"], found["cka"]))
@@ -212,12 +208,6 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
     return f"All {len(models.spaces)} models {'know' if is_words else 'describe'} the same {rows}."
 
 
-def scores_of(workspace: Workspace, pair: Match, representation: str) -> dict[str, Score]:
-    return scores(
-        pair, representation, workspace.anchors, workspace.projection, workspace.k, workspace.convention
-    )
-
-
 def representations(anchors: tuple[str, ...]) -> tuple[str, ...]:
     if anchors:
         return REPRESENTATIONS
@@ -226,8 +216,8 @@ def representations(anchors: tuple[str, ...]) -> tuple[str, ...]:
 
 def scores_figure(workspace: Workspace, models: Match) -> Exportable:
     pair = models.pair()
-    scores = all_scores(workspace, pair)
-    sampled = any(score.interval for by_metric in scores.values() for score in by_metric.values())
+    found = all_scores(workspace, pair)
+    sampled = any(score.interval for by_metric in found.values() for score in by_metric.values())
     n_queries = None
     if sampled:
         n_queries = compute.LIVE_QUERIES
@@ -238,7 +228,7 @@ def scores_figure(workspace: Workspace, models: Match) -> Exportable:
         n_queries=n_queries,
         class_agreement=class_labels(pair) is not None,
     )
-    return recipe.draw(scores)
+    return recipe.draw(found)
 
 
 def all_scores(workspace: Workspace, pair: Match) -> dict[str, dict[str, Score]]:
@@ -246,4 +236,4 @@ def all_scores(workspace: Workspace, pair: Match) -> dict[str, dict[str, Score]]
     anchors = ()
     if relative:
         anchors = workspace.anchors
-    return {name: scores_of(workspace, pair, name) for name in representations(anchors)}
+    return {name: scores(pair, name, workspace.scoring) for name in representations(anchors)}

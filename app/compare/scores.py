@@ -47,9 +47,8 @@ def _draw_scores(workspace: Workspace, models: Match) -> None:
         icon=":material/done_all:",
         width="stretch",
     )
-    settings = workspace.anchors, workspace.projection, workspace.k, workspace.convention
     scores = all_scores(workspace, pair)
-    results = [exact_scores(pair, name, *settings, start=start) for name in scores]
+    results = [exact_scores(pair, name, workspace.scoring, start=start) for name in scores]
     score_table(scores)
     show_cautions(pair, tuple(workspace.anchors))
     follow([job for job in results if job is not None and not isinstance(job, dict)])
@@ -77,8 +76,9 @@ def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
     st.caption(
         f"Rows in the filter ({plain(conditions)}): {n:,}, without anchors, are compared with each other."
     )
-    settings = anchors, workspace.projection, workspace.k, workspace.convention
-    score_table({name: compute.live_scores(pair, name, *settings) for name in representations(anchors)})
+    score_table(
+        {name: compute.live_scores(pair, name, workspace.scoring) for name in representations(anchors)}
+    )
 
 
 def _more_measures(workspace: Workspace, pair: Match, representations: tuple[str, ...]) -> None:

@@ -57,8 +57,8 @@ def anchors(pair: Match, n: int = N_ANCHORS) -> tuple[str, ...]:
 def score(pair: Match, representation: str, by: tuple[str, ...] = ()) -> Score:
     """The mean reciprocal rank of matching rows, as Explore shows it. Its attribute `top1` is the share of
     rows that match."""
-    settings = USUAL.projection, USUAL.k, USUAL.convention
-    return compute.live_scores(pair, representation, by, *settings, alone=True)["mrr"]
+    settings = replace(USUAL, anchors=by).scoring
+    return compute.live_scores(pair, representation, settings, alone=True)["mrr"]
 
 
 def chance(found: Score) -> str:

@@ -11,6 +11,7 @@ from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 
 from app import compute
 from app.session import fit_to_pair
+from app.workspace import ScoreSettings
 from relcore.catalog.catalog import SpaceSpec
 from relcore.files.reading import ReadOptions
 from relcore.represent.representations import ProjectionSpec
@@ -33,13 +34,13 @@ def pair():
 
 
 def test_scores_do_not_depend_on_what_is_scored_beside_them(pair):
-    def live(form, **settings):
-        return compute.live_scores(pair, form, ANCHORS, ProjectionSpec(), 5, "paper", **settings)
+    def live(representation, **options):
+        return compute.live_scores(pair, representation, ScoreSettings(ANCHORS, k=5), **options)
 
-    alone = {form: live(form, alone=True) for form in ("relative", "whitened")}
+    alone = {name: live(name, alone=True) for name in ("relative", "whitened")}
     compute.kept_scores.clear()
-    for form, scores in alone.items():
-        together = live(form)
+    for representation, scores in alone.items():
+        together = live(representation)
         assert scores.keys() == together.keys()
         for name, score in scores.items():
             assert (float(score), score.null) == (float(together[name]), together[name].null)
@@ -57,7 +58,7 @@ def test_a_change_of_anchors_is_measured_on_a_sample(pair, monkeypatch, most, ex
 
     monkeypatch.setattr(compute, "anchor_differences", counted)
     monkeypatch.setattr(compute, "DIFFERENCE_ROWS", most)
-    assert compute.score_differences(pair, "relative", ANCHORS[:-1], ANCHORS, ProjectionSpec(), 5, "paper")
+    assert compute.score_differences(pair, "relative", ANCHORS[:-1], ScoreSettings(ANCHORS, k=5))
     assert read == [expected]
 
 

@@ -434,8 +434,7 @@ def test_rows_in_the_filter_are_scored_on_request(workspace):
     session.change("toggle", "scores.filter", True)
     assert "Rows in the filter (labels: a): 27, without anchors" in session.captions
     pair = compute.matched_models(workspace.source, workspace.target)
-    settings = ("relative", workspace.anchors, workspace.projection, 10, "paper")
-    score = compute.live_scores(compute.filtered_pair(pair, workspace), *settings)
+    score = compute.live_scores(compute.filtered_pair(pair, workspace), "relative", workspace.scoring)
     kept = np.arange(9, 90, 3)  # of 30 rows, 0, 3 and 6 are anchors
     assert score["jaccard"].n == len(kept) == 27
     made = compute.represent(pair, "relative", workspace.anchors, workspace.projection)

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from app import compute
+from app.workspace import ScoreSettings
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
@@ -27,10 +28,7 @@ def test_numbers_are_those_that_the_page_computes(run, files, pair):
     anchors = tuple(select_anchors(pair.source, 20, "random", random_state=0))
     assert tuple(found["anchors"]) == anchors
     page = score_table(
-        {
-            form: compute.live_scores(pair, form, anchors, ProjectionSpec(), 10, "paper")
-            for form in REPRESENTATIONS
-        }
+        {name: compute.live_scores(pair, name, ScoreSettings(anchors)) for name in REPRESENTATIONS}
     )
     assert found["n"] == len(pair) == 150
     for column in ("score", "null_low", "null_high", "chance"):
