@@ -33,6 +33,8 @@ _SHRUNK = 0.02  # minimum mean square along an axis of few rows, as a share of t
 _ENDS = 0.35
 _GRADED = 0.05
 _GRADED_ERRORS = 0.8
+_SAME_WAY = 0.1  # cosine of the means of two parts above which they point the same way
+_MIXED_ORDER = 0.5  # correlation of orders in a smaller part from which it has rows of both models
 _MANY = 10  # number of rows per dimension from which mean squares need no minimum
 
 
@@ -224,15 +226,44 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
 
 
 def _pass_into_each_other(sides: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> bool:
-    """Whether the means of two parts point the same way, and the parts share more axes where they meet than
-    where they are farthest apart. Topics of one model do, also those of frequent words, whose parts as wholes
-    share hardly any axis. Parts of two models do not: the angle of their means is arbitrary.
+    """Whether two parts are graded, as topics of one model are, also those of frequent words, whose parts as
+    wholes share hardly any axis. Of two models, the angle of the means is arbitrary, and so is the order in
+    which the rows of one lie towards the other.
+
+    So the means must point the same way, and one of two things must hold. The rows of the larger part lie in
+    the same order towards the smaller one by both halves of the dimensions. Or the parts share more axes
+    where they meet than where they are farthest apart, and the smaller part has no such order; if it has one
+    and the larger part has none, it is a mixture of rows of two models.
 
     Each side has dimensions that order the rows from one part to the other, dimensions that are compared, and
-    a mask of the second part. It is False where a part has too few rows to tell.
+    a mask of the second part.
     """
-    changes = []
     cosines = []
+    larger = []
+    smaller = []
+    for ordering, compared, second in sides:
+        means = [
+            np.stack([rows[part].mean(axis=0) for part in (second, ~second)]) for rows in (ordering, compared)
+        ]
+        first_end, second_end = unit_rows(means[1])
+        cosines.append(first_end @ second_end)
+        places = [rows @ (ends[0] - ends[1]) for rows, ends in zip((ordering, compared), means, strict=True)]
+        orders = [np.corrcoef(places[0][part], places[1][part])[0, 1] for part in (second, ~second)]
+        if 2 * np.count_nonzero(second) > len(second):
+            orders.reverse()
+        smaller.append(orders[0])
+        larger.append(orders[1])
+    if np.mean(cosines) <= _SAME_WAY:
+        return False
+    if np.mean(larger) > 0:
+        return True
+    return bool(np.mean(smaller) < _MIXED_ORDER and _share_more_where_they_meet(sides))
+
+
+def _share_more_where_they_meet(sides: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> bool:
+    """Whether the rows of two parts that are nearest to the other part share more axes than those farthest
+    from it. It is False where a part has too few rows to tell."""
+    changes = []
     for ordering, compared, second in sides:
         parts = [np.flatnonzero(second), np.flatnonzero(~second)]
         first_end, second_end = (ordering[rows].mean(axis=0) for rows in parts)
@@ -251,10 +282,8 @@ def _pass_into_each_other(sides: Sequence[tuple[np.ndarray, np.ndarray, np.ndarr
             slopes = [shared_axes(ends[one], ends[other]) for ends in (near, far)]
             variance = sum(((slope.high - slope.value) / 1.96) ** 2 for slope in slopes)
             changes.append((slopes[0].value - slopes[1].value, variance))
-        means = unit_rows(np.stack([compared[rows].mean(axis=0) for rows in parts]))
-        cosines.append(means[0] @ means[1])
     change, variance = np.mean(changes, axis=0)
-    return bool(np.mean(cosines) > 0 and change > max(_GRADED, _GRADED_ERRORS * np.sqrt(variance)))
+    return bool(change > max(_GRADED, _GRADED_ERRORS * np.sqrt(variance)))
 
 
 def _are_uneven(X: np.ndarray) -> bool:
