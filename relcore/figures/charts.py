@@ -286,8 +286,8 @@ class MovingPoints:
         return (low + high) / 2, 0.53 * float((high - low).max()) or 1.0
 
     def colors(self, theme: Theme) -> list[str]:
-        palette = theme.category_colors(len(self.group_names))
-        return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
+        colors = dict(enumerate(theme.category_colors(len(self.group_names))))
+        return [colors.get(group, theme.neutral) for group in self.groups]
 
     def named(self, letter: tuple[float, float]) -> tuple[list[str], np.ndarray]:
         """Return the names of the g groups that have points, and the position of each name on each map, an
@@ -318,7 +318,8 @@ class MovingPoints:
     def table(self) -> pd.DataFrame:
         """A table with one row per point and map. Columns: map, name, group, x, y."""
         t, n = self.places.shape[:2]
-        groups = [self.group_names[i] if 0 <= i < len(self.group_names) else "" for i in self.groups]
+        names = dict(enumerate(self.group_names))
+        groups = [names.get(group, "") for group in self.groups]
         columns = {"map": np.repeat(self.titles, n), "name": self.names * t, "group": groups * t}
         return pd.DataFrame(columns | {"x": self.places[..., 0].ravel(), "y": self.places[..., 1].ravel()})
 
@@ -407,6 +408,10 @@ def score_points(table: pd.DataFrame) -> Lines:
     return Lines(tuple(lines), "metric", title, kind="points", x_names=metrics)
 
 
+_FEWEST_BINS = 20
+_MOST_BINS = 80
+
+
 def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """A table of histograms with common bins. Columns: name, left, right, count, percent.
 
@@ -423,7 +428,10 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
     pooled = np.concatenate(list(arrays.values()))
     low, quarter, three_quarters, high = np.percentile(pooled, [0, 25, 75, 100])
     width = 2 * (three_quarters - quarter) / len(pooled) ** (1 / 3)
-    edges = np.histogram_bin_edges(pooled, int(np.clip((high - low) / width, 20, 80)) if width > 0 else 20)
+    n_bins = _FEWEST_BINS
+    if width > 0:
+        n_bins = int(np.clip((high - low) / width, _FEWEST_BINS, _MOST_BINS))
+    edges = np.histogram_bin_edges(pooled, n_bins)
     parts = []
     for name, values in arrays.items():
         count = np.histogram(values, edges)[0]

@@ -153,8 +153,9 @@ class Coloring:
 
     def tokens(self) -> list[str]:
         """The names that `hidden` may contain, in the order of the classes; the last one is `NONE`."""
-        parts = [f"{part}/{PARTS}" for part in range(1, PARTS + 1)]
-        return [*(parts if self.scale else map(str, self.names)), NONE]
+        if self.scale:
+            return [*(f"{part}/{PARTS}" for part in range(1, PARTS + 1)), NONE]
+        return [*map(str, self.names), NONE]
 
     def hidden_rows(self) -> np.ndarray:
         """Whether each row is hidden, (n,) bool."""

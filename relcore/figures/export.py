@@ -131,12 +131,10 @@ def _png_texts(data: bytes) -> Iterator[bytes]:
         end = at + 8 + int.from_bytes(data[at : at + 4])
         kind = data[at + 4 : at + 8]
         text = at + 8 + len(key)
-        if kind in (b"tEXt", b"zTXt") and data.startswith(key, at + 8):
-            yield (
-                data[text:end]
-                if kind == b"tEXt"
-                else zlib.decompressobj().decompress(data[text + 1 : end], MOST_BYTES + 1)
-            )
+        if kind == b"tEXt" and data.startswith(key, at + 8):
+            yield data[text:end]
+        elif kind == b"zTXt" and data.startswith(key, at + 8):
+            yield zlib.decompressobj().decompress(data[text + 1 : end], MOST_BYTES + 1)
         if not kind.isalpha():
             return
         at = end + 4
@@ -271,7 +269,10 @@ class Exportable:
             shown = pformat(dict(ordered), width=100, compact=True, sort_dicts=False)
             return _SCRIPT.format(name=self._slug, recipe=shown).encode()
         if kind == "html":
-            return (self.page or self._html)(theme or (style.theme if style else LIGHT), text)
+            if theme is None:
+                theme = style.theme if style else LIGHT
+            write_page = self.page or self._html
+            return write_page(theme, text)
         return self._printed(kind, style or PAPER, text)
 
     @takes_kinds
@@ -313,8 +314,11 @@ class Exportable:
     def _printed(self, kind: str, style: Style, recipe: str | None) -> bytes:
         from relcore.figures.paper_style import write
 
-        key = {"pdf": "Keywords", "png": KEY}.get(kind)
-        metadata = {"Title": self.name} | ({key: recipe} if key and recipe else {})
+        metadata = {"Title": self.name}
+        if kind == "pdf" and recipe:
+            metadata["Keywords"] = recipe
+        elif kind == "png" and recipe:
+            metadata[KEY] = recipe
         written = write(self.publication(style), kind, style, metadata)
         if kind == "svg" and recipe:
             element = f'<metadata id="{KEY}">{escape(recipe, quote=False)}</metadata>\n <metadata>'

@@ -54,18 +54,26 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
         rows = lines * -(-len(scene.panes) // models)
         line = style.line
         scales = scales_of(scene)
-        above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
+        above = 1.2 * line  # a line of titles, and perhaps one of notes
+        if any(pane.note for pane in scene.panes):
+            above = 2.1 * line
         edge = 0.02
         gap = 0.04 * style.width / columns
         wide = (style.width - 2 * edge - gap * (columns - 1)) / columns
-        high = wide * (0.62 if columns == 1 and style.width > COLUMN else 0.8)
+        high = 0.8 * wide
+        if columns == 1 and style.width > COLUMN:
+            high = 0.62 * wide
         figure = blank_figure(style, 1)
         legend = legend_below(figure, _pane_handles(scene, style), style)
         key = _write_key(figure, anchor_key(scene), style)
         if legend and key:
             legend.set_bbox_to_anchor((style.width / 2, key), figure.dpi_scale_trans)
-        under = key + (_height(legend) + line if legend else edge)
-        total = rows * (above + high) + 0.6 * line * (rows - 1) + under + (3.6 * line if scales else 0)
+        under = key + edge
+        if legend:
+            under = key + (_height(legend) + line)
+        total = rows * (above + high) + 0.6 * line * (rows - 1) + under
+        if scales:
+            total += 3.6 * line
         figure.set_figheight(total)
         for i, pane in enumerate(scene.panes):
             row, column = divmod(i % models, columns)
@@ -214,7 +222,9 @@ def _title_pane(
     indent = 0
     if letter:
         indent = 1.25 * style.font_size * POINT
-    base = top + (1.05 if pane.note else 0.3) * line
+    base = top + 0.3 * line
+    if pane.note:
+        base = top + 1.05 * line
     if letter:
         figure.text(left, base, letter, fontweight="bold", fontsize=style.font_size + 1, **at)
     fit_to(figure.text(left + indent, base, pane.title, **at), wide - indent)

@@ -33,7 +33,8 @@ _SLANTED = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 
 
 def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
-    figure = blank_figure(style, style.width * (0.54 if style.width < 5 else 0.38))
+    shape = 0.54 if style.width < 5 else 0.38
+    figure = blank_figure(style, style.width * shape)
     axes = figure.add_subplot()
     axes.set(xlabel=x_title, ylabel=y_title)
     axes.spines[["top", "right"]].set_visible(False)
@@ -93,7 +94,8 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
     t = len(moving.titles)
     shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
     middle, half_width = moving.edges
-    rows = -(-len(shown) // (2 if style.width < 5 else 4))
+    most_columns = 2 if style.width < 5 else 4
+    rows = -(-len(shown) // most_columns)
     columns = -(-len(shown) // rows)
     side = style.width / columns
     above = 1.8 * style.line
@@ -172,7 +174,8 @@ def draw_lines(axes: Axes, lines: Lines, style: Style) -> list[Artist]:
     if lines.counts:
         axes.xaxis.get_major_locator().set_params(integer=True)
     if names := lines.x_names:
-        axes.set_xticks(range(len(names)), names, **(_SLANTED if len(names) > 4 else {}))
+        turned = _SLANTED if len(names) > 4 else {}
+        axes.set_xticks(range(len(names)), names, **turned)
     if lines.y_range:
         axes.set_ylim(*lines.y_range)
     return handles
@@ -195,11 +198,16 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
         between = 0.8 * line
         if data.same_rows:
             lefts = left
+            between_panels = 0.0
         else:
             lefts = left * across
+            between_panels = left
         wide = (width - right - lefts - gap * (across - 1)) / across
         titles = sum(any(getattr(panel, name) for panel in data.panels) for name in ("title", "note"))
-        above = line * (titles + 1.7 + (1.1 if data.column_title else 0))
+        n_lines = titles + 1.7
+        if data.column_title:
+            n_lines += 1.1
+        above = line * n_lines
         most_rows, most_columns = data.most
         cell = float(np.clip(0.62 * wide / most_columns, min(1.5 * line, 3 / most_rows), 0.5))
         high = most_rows * cell
@@ -209,7 +217,7 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
         note = bold | {"fontsize": style.font_size - 1.5, "color": style.theme.muted, "fontweight": "normal"}
         for number, panel in enumerate(data.panels):
             row, column = divmod(number, across)
-            x = left + column * (wide + gap + (0 if data.same_rows else left))
+            x = left + column * (wide + gap + between_panels)
             y = total - row * (above + high + between) - above
             body = cell * len(panel.rows)
             axes = _add_axes(figure, x, y - body, wide, body)
@@ -221,8 +229,11 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
             if style.panel_letters and 1 < len(data.panels) <= 12:
                 letter = "abcdefghijkl"[number] + "  "
             y += above - titles * line - 0.15 * line
+            y_title = y
+            if panel.note:
+                y_title += line
             if panel.title:
-                fit_to(figure.text(x, y + (line if panel.note else 0), letter + panel.title, **bold), wide)
+                fit_to(figure.text(x, y_title, letter + panel.title, **bold), wide)
             if panel.note:
                 fit_to(figure.text(x, y, panel.note, **note), wide)
         height = min(total - above, max(high, 1.2))
@@ -294,17 +305,22 @@ def _name_rows(
     size: tuple[float, float, float],
     by_number: bool,
 ) -> None:
-    (wide, high, left) = size
+    wide, high, left = size
     line = style.line
     n = len(panel.rows)
-    room = left - (1.4 if by_number else 0.4) * line - (1.2 * line if data.row_title else 0)
+    right = 0.35 * line  # space between the names and the cells; numbers stand in it
+    room = left - 0.4 * line
+    if by_number:
+        right = 1.3 * line
+        room = left - 1.4 * line
+    if data.row_title:
+        room -= 1.2 * line
     at = {"transform": axes.transAxes, "va": "center"}
     for i in range(0, n, label_step(n, high / (1.1 * style.font_size * POINT))):
         middle = 1 - (i + 0.5) / n
         if by_number:
             axes.text(-0.6 * line / wide, middle, str(i + 1), ha="center", fontweight="bold", **at)
-        x = -(1.3 if by_number else 0.35) * line / wide
-        fit_to(axes.text(x, middle, name_of(panel.rows[i]), ha="right", **at), room)
+        fit_to(axes.text(-right / wide, middle, name_of(panel.rows[i]), ha="right", **at), room)
     if data.row_title:
         look = {"color": style.theme.muted, "fontsize": style.font_size - 0.5, "rotation": 90, "ha": "left"}
         axes.text(-(left - 0.05) / wide, 0.5, data.row_title, **look, **at)

@@ -23,6 +23,12 @@ from relcore.base.text import harmless
 from relcore.figures.style import PAPER, Style
 
 _SMALLEST = 4.5  # minimum size of a letter, in points
+# The metadata with which Matplotlib writes no date.
+_UNDATED: Mapping[str, Mapping[str, None]] = {
+    "pdf": {"CreationDate": None},
+    "svg": {"Date": None},
+    "png": {},
+}
 _lock = threading.RLock()
 
 
@@ -33,9 +39,9 @@ def write(
 
     `metadata` uses the keys that Matplotlib has for this kind of file.
     """
-    undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
+    facts = {**_UNDATED[kind], **(metadata or {})}
     with settings(style), BytesIO() as file:
-        figure.savefig(file, format=kind, dpi=style.dpi, metadata={**undated, **(metadata or {})})
+        figure.savefig(file, format=kind, dpi=style.dpi, metadata=facts)
         written = file.getvalue()
     # Matplotlib copies texts into comments of SVG files, where control characters make the XML invalid.
     if kind == "svg":
@@ -98,8 +104,9 @@ def legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend 
         if _width(legend) <= style.width - 0.1 or columns == 1:
             break
         legend.remove()
-    for text in legend.get_texts() if legend else ():
-        fit_to(text, style.width - 0.4)
+    if legend:
+        for text in legend.get_texts():
+            fit_to(text, style.width - 0.4)
     return legend
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from itertools import zip_longest
+from itertools import starmap, zip_longest
 from textwrap import wrap
 from typing import Any
 
@@ -83,9 +83,10 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     figure = new_figure(theme, lines.describe(), height, showlegend=True, legend=_ABOVE_EDGE)
     figure.update_layout(margin=_MARGIN | {"t": 24 + 18 * len(note) if note else 16}, hovermode="closest")
     for line, color in zip(lines.lines, lines.colors(theme), strict=True):
-        if len(line):
-            points = lines.kind == "points"
-            figure.add_traces([_points(line, color, theme)] if points else _line_traces(line, color))
+        if len(line) and lines.kind == "points":
+            figure.add_traces([_points(line, color, theme)])
+        elif len(line):
+            figure.add_traces(_line_traces(line, color))
     if lines.filled:
         figure.for_each_trace(lambda t: t.update(fill="tozeroy", fillcolor=_translucent(t.line.color, 0.15)))
     dashes = [DASHES[i % len(DASHES)] for i in range(len(lines.baselines))]
@@ -203,6 +204,13 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
     return {"hovertext": texts, "hovertemplate": f"%{{hovertext}}<extra>{plain_text(line.name)}</extra>"}
 
 
+def _hover(name: str, text: str | None) -> str:
+    """The name, as a heading if more lines of text follow."""
+    if not text:
+        return name
+    return "<br>".join([f"<b>{name}</b>", *map(plain_text, text.split("\n"))])
+
+
 def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     names = [plain_text(name) for name in diagram.names]
     (x, y) = diagram.points.T
@@ -214,10 +222,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         x=x,
         y=y,
         text=_cut(names),
-        hovertext=[
-            "<br>".join([f"<b>{name}</b>", *map(plain_text, more.split("\n"))]) if more else name
-            for name, more in zip_longest(names, diagram.hover)
-        ],
+        hovertext=list(starmap(_hover, zip_longest(names, diagram.hover))),
         hoverinfo="text",
         customdata=list(range(len(names))),
         mode="markers+text",
@@ -312,9 +317,12 @@ def _cut(names: Sequence[Any]) -> list[str]:
     whole = [name_of(name) for name in names]
     n = LONGEST
     for head in (n - 1, n // 2, 0):
-        short = [
-            name if len(name) <= n else f"{name[:head]}…{name[len(name) - n + head + 1 :]}" for name in whole
-        ]
+        tail = n - 1 - head
+        short = []
+        for name in whole:
+            if len(name) > n:
+                name = f"{name[:head]}…{name[len(name) - tail :]}"
+            short.append(name)
         if len(set(short)) == len(set(whole)):
             break
     return [plain_text(name) for name in short]

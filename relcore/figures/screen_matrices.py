@@ -78,10 +78,17 @@ def matrices_figure(
 class _Room:
     def __init__(self, data: Matrices, width: int, across: int) -> None:
         panels = data.panels
-        (rows, columns) = data.most
+        rows, columns = data.most
         longest = max(len(name_of(row)) for panel in panels for row in panel.rows)
-        left = min(longest, LONGEST) * _SIGN + (22 if data.row_title else 0) + 16
-        lefts = left * (1 if data.same_rows else across)
+        left = min(longest, LONGEST) * _SIGN
+        if data.row_title:
+            left += 22
+        left += 16
+        lefts = left
+        gap = _BETWEEN
+        if not data.same_rows:
+            lefts = left * across
+            gap = _BETWEEN + left
         self.panel = max(80.0, (width - _BAR - lefts - _BETWEEN * (across - 1)) / across)
         self.cell = self.panel / columns
         self.signs = self.cell / _SIGN
@@ -94,18 +101,25 @@ class _Room:
         ]
         longest = max((len(word) for word in words if isinstance(word, str)), default=0)
         turned = longest > 2 and (longest + 1) * _SIGN > self.cell  # vertical names need more height
-        self.names_above = 26 + (18 if data.column_title else 0) + 16 * any(broken)
+        self.names_above = 26.0
+        if data.column_title:
+            self.names_above += 18
+        if any(broken):
+            self.names_above += 16
         if turned:
             self.names_above += 0.57 * min(longest, LONGEST) * _SIGN
-        else:
-            self.names_above += 0.0
-        self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
+        self.head = self.names_above + 16
+        if any(panel.title for panel in panels):
+            self.head += 20
         if any(panel.note for panel in panels):
             self.head += 18
-        self.cell_height = float(np.clip(400 / rows / (2.4 if len(panels) > 3 else 1), 12, 58))
+        cell_height = 400 / rows
+        if len(panels) > 3:
+            cell_height /= 2.4
+        self.cell_height = float(np.clip(cell_height, 12, 58))
         # `gap` and `wide` are shares of the width without the row names at the left, for which Plotly
         # reserves space.
-        self.gap = (_BETWEEN + (0 if data.same_rows else left)) / max(1, width - left - _BAR)
+        self.gap = gap / max(1, width - left - _BAR)
         self.wide = (1 - self.gap * (across - 1)) / across
 
     def domain(self, column: int) -> tuple[float, float]:
@@ -202,9 +216,12 @@ def _cell_texts(
         texts[place] = plain_text(text)
         if below and with_small:
             texts[place] += f'<br><span style="font-size: 11px">{plain_text(below)}</span>'
-    inks = [
-        text_on(data.color(value, theme)) if value == value else theme.text for value in panel.values.flat
-    ]
+    inks = []
+    for value in panel.values.flat:
+        if np.isnan(value):
+            inks.append(theme.text)
+        else:
+            inks.append(text_on(data.color(value, theme)))
     return {"text": texts.ravel(), "textfont": {"size": size, "color": inks}}
 
 
@@ -228,8 +245,10 @@ def _cell_hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
     if data.row_title or data.column_title:
         named = ((plain_text(data.row_title), row), (plain_text(data.column_title), column))
         where = ", ".join(f"{title} {name}".strip() for title, name in named)
-    lines = [plain_text(line) for line in panel.explain(i, j).split("\n")]
-    return "<br>".join([*[f"<b>{plain_text(panel.title)}</b>"] * bool(panel.title), where, *lines])
+    lines = [where, *(plain_text(line) for line in panel.explain(i, j).split("\n"))]
+    if panel.title:
+        lines.insert(0, f"<b>{plain_text(panel.title)}</b>")
+    return "<br>".join(lines)
 
 
 def _in_two_lines(names: Sequence[Any], room: float) -> list[str]:

@@ -179,8 +179,15 @@ def text_on(color: tuple[float, float, float]) -> str:
 
 
 def _luminance(color: tuple[float, ...]) -> float:
-    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in color]
-    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+    """The relative luminance of WCAG of a colour in sRGB, 0 to 1."""
+    return float(np.dot(list(map(_linear, color)), (0.2126, 0.7152, 0.0722)))
+
+
+def _linear(share: float) -> float:
+    """The linear share of red, green or blue, without the gamma of sRGB."""
+    if share <= 0.04045:
+        return share / 12.92
+    return ((share + 0.055) / 1.055) ** 2.4
 
 
 def _shares(color: str) -> tuple[float, ...]:

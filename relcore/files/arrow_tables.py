@@ -71,7 +71,9 @@ class ArrowTable(OpenedTable):
         self.n = sum(batch.num_rows for batch in self._all())
 
     def _reader(self) -> Any:
-        return (pa.ipc.open_file if self._in_file else pa.ipc.open_stream)(self._whole)
+        if self._in_file:
+            return pa.ipc.open_file(self._whole)
+        return pa.ipc.open_stream(self._whole)
 
     def _all(self) -> Iterator[Any]:
         reader = self._reader()
@@ -91,9 +93,11 @@ class ArrowTable(OpenedTable):
 
     def regions(self, columns: Columns, n: int) -> Regions | None:
         places = columns.places("dimension")
+        if len(places) != 1:
+            return None
         parts = []
         rows = 0
-        for batch in self.batches(places, 0) if len(places) == 1 else ():
+        for batch in self.batches(places, 0):
             part = self._region(batch[places[0]])
             if part is None or (parts and part[2][1] != parts[0][2][1]):
                 return None

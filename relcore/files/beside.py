@@ -57,8 +57,13 @@ def token_ids(path: Path, n: int) -> list[str] | None:
             f"{vocabulary.name}: expected at most {n:,} tokens, one per row of {path.name}, got number"
             f" {max(tokens):,}; this file is another model's: remove it, or copy the right one there"
         )
-    named = (tokens.get(row, "") for row in range(n))
-    return [token if token.strip(" \t\r\n") else f"[row {row}]" for row, token in enumerate(named)]
+    ids = []
+    for row in range(n):
+        token = tokens.get(row, "")
+        if not token.strip(" \t\r\n"):
+            token = f"[row {row}]"
+        ids.append(token)
+    return ids
 
 
 def _numbered(path: Path) -> dict[Any, Any]:

@@ -123,7 +123,9 @@ class Columns:
         """The notes on this table under the key "note", so that they can be added to the columns that
         `Format.blocks` returns."""
         outside = [column for column in self.columns if column.reason.startswith(OUTSIDE)]
-        notes = [self.note] * bool(self.note)
+        notes = []
+        if self.note:
+            notes.append(self.note)
         if outside:
             names = quote([column.name for column in outside[:8]])
             notes.append(f"{names} left out, {outside[0].reason}")
@@ -150,6 +152,13 @@ class Columns:
             )
 
 
+def _text_beside_ids(column: ColumnValues) -> Column:
+    """The role of a column of text in a table whose ids are another column."""
+    if column.whole:
+        return Column(column.name, "unclear", "expected text as in other rows, got whole numbers")
+    return Column(column.name, "left out", "text, and not named as ids or labels")
+
+
 def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOICES) -> Columns:
     """The role of each column of the file `name`, a table of vectors.
 
@@ -166,10 +175,12 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
     if index is not None and values[index].holds == "nothing":
         index = None
     vectors = [names[i] for i in free if values[i].holds == "vectors"]
-    columns = [
-        Column(names[i], *roles[i]) if i in roles else _by_kind(item, vectors)
-        for i, item in enumerate(values)
-    ]
+    columns = []
+    for i, item in enumerate(values):
+        if i in roles:
+            columns.append(Column(names[i], *roles[i]))
+        else:
+            columns.append(_by_kind(item, vectors))
     others = [item for i, item in enumerate(columns) if i != index]
     has_ids = any(column.role == "ids" for column in others)
     if index is not None:
@@ -181,14 +192,10 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
         for place in {i for i, column in enumerate(columns) if column.role == "dimension"} - {*run}:
             columns[place] = Column(names[place], "left out", reason)
     texts = [place for place, column in enumerate(columns) if column.reason == TEXT_OR]
-    for place in texts if has_ids else ():
-        if values[place].whole:
-            columns[place] = Column(
-                names[place], "unclear", "expected text as in other rows, got whole numbers"
-            )
-        else:
-            columns[place] = Column(names[place], "left out", "text, and not named as ids or labels")
-    if len(texts) == 1 and not has_ids:
+    if has_ids:
+        for place in texts:
+            columns[place] = _text_beside_ids(values[place])
+    elif len(texts) == 1:
         columns[texts[0]] = Column(names[texts[0]], "ids", "the only column of text")
     if has_ids and choices.text_column is None:
         for place in [place for place in texts if names[place].lower() in _TEXTS][:1]:
@@ -389,8 +396,10 @@ def overview(table: Columns) -> list[tuple[str, str, str]]:
     lines = []
     for (role, reason), group in groupby(table.columns, key=lambda column: (column.role, column.reason)):
         columns = list(group)
-        many = len(columns) > _FEW and role in ("dimension", "left out")
-        for part in [columns] if many else [[column] for column in columns]:
+        parts = [[column] for column in columns]
+        if len(columns) > _FEW and role in ("dimension", "left out"):
+            parts = [columns]
+        for part in parts:
             title = " … ".join(dict.fromkeys(shown_name(item.name) for item in (part[0], part[-1])))
             where = ""
             if part[0].where:

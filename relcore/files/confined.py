@@ -95,7 +95,12 @@ def offers() -> str:
     if not hasattr(os, "fork"):
         return "files are parsed without confinement: this system has no fork"
     offered = {"Landlock": landlock_version(), "seccomp": refuses_calls()}
-    has = [f"{name} {there}" if there > 1 else name for name, there in offered.items() if there]
+    has = []
+    for name, version in offered.items():
+        if version > 1:
+            has.append(f"{name} {version}")
+        elif version:
+            has.append(name)
     lacks = " and ".join(name for name, there in offered.items() if not there)
     without = ""
     if lacks:

@@ -84,7 +84,10 @@ def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
     import faiss
 
     if isinstance(index, faiss.IndexIVF):
-        return index.reconstruct_batch(np.arange(rows.start, rows.stop) if ids is None else ids[rows])
+        numbers = np.arange(rows.start, rows.stop)
+        if ids is not None:
+            numbers = ids[rows]
+        return index.reconstruct_batch(numbers)
     inner = index
     if hasattr(index, "index"):
         inner = index.index

@@ -155,7 +155,11 @@ def read_pairs(text: str) -> Pairs:
     for number, line in enumerate(lines_in(text), start=1):
         if not line.strip():
             continue
-        cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
+        if "\t" in line:
+            cells = line.split("\t")
+        else:
+            cells = line.split("=", 1)
+        cells = [cell.strip() for cell in cells]
         if len(cells) < 2 or not cells[0] or not cells[1]:
             got = f"{line.strip()!r:.60}"
             raise SpaceError(

@@ -83,7 +83,8 @@ def _tokens(stream: IO[bytes]) -> Iterator[_Token]:
         if name == "FRAME":
             continue
         if name == "PUT":
-            memo[len(memo) if argument is None else argument] = token
+            number = len(memo) if argument is None else argument
+            memo[number] = token
             continue
         if name == "GET":
             token = memo.get(argument, _NONE)

@@ -24,8 +24,13 @@ _TABLES = (".parquet", ".arrow", ".feather")
 
 def natural(path: Path) -> list[tuple[int, str, int]]:
     """A sort key that puts "step-20" before "step-100"."""
-    parts = _NUMBERS.split(str(path).lower())
-    return [(1, "", int(part)) if part.isdecimal() else (0, part, 0) for part in parts if part]
+    key = []
+    for part in filter(None, _NUMBERS.split(str(path).lower())):
+        if part.isdecimal():
+            key.append((1, "", int(part)))
+        else:
+            key.append((0, part, 0))
+    return key
 
 
 def parts_of(folder: Path) -> list[Path]:

@@ -302,7 +302,8 @@ def _named_rows(
         of_table, note = read_metadata(table, n, of=path.name, ids=own_ids, **bounds, duplicates=duplicates)
         columns |= of_table
         own_ids = of_table.get("ids", own_ids)
-        notes += [note] * bool(note)
+        if note:
+            notes.append(note)
     if own_ids is None:
         own_ids = RowNumbers(n)
     if "labels" in columns:
@@ -414,11 +415,15 @@ def _without_bad_rows(
             f"{name}: expected rows of numbers, got none without NaN or infinite values; look at how the file"
             " was written"
         )
-    for what, column in columns.items() if not keep.all() else ():
-        if column is not None:
-            arrays = isinstance(column, np.ndarray | MappedRows)
-            columns[what] = (column if arrays else np.array(column, dtype=object))[keep]
-            columns[what].flags.writeable = False
+    if keep.all():
+        return columns
+    for what, column in columns.items():
+        if column is None:
+            continue
+        if not isinstance(column, np.ndarray | MappedRows):
+            column = np.array(column, dtype=object)
+        columns[what] = column[keep]
+        columns[what].flags.writeable = False
     return columns
 
 

@@ -72,7 +72,9 @@ def save_space(space: MatrixLike, path: str | Path) -> None:
     path = access.expand_home(path)
     need_suffix(path)
     space = as_space(space)
-    texts = {"ids": space.ids.tolist()} | ({} if space.labels is None else {"labels": space.labels.tolist()})
+    texts = {"ids": space.ids.tolist()}
+    if space.labels is not None:
+        texts["labels"] = space.labels.tolist()
     arrays = {"vectors": np.asarray(space.vectors)}
     if space.counts is not None:
         arrays |= {"counts": space.counts}

@@ -51,10 +51,15 @@ class Tables(Format):
             fits = types.is_floating
         numbers = sum(fits(field.type) for field in table.schema)
         lists = [field.type for field in table.schema if is_vectors(field.type, of=fits)]
-        if len(lists) == 1 or (numbers >= 2 and not lists):
-            known = (table.n, fixed_width(lists[0]) if lists else numbers)
-            return Description({"": (None, None) if isinstance(table, TextRows) else known}, "")
-        return Description()
+        if len(lists) > 1 or (not lists and numbers < 2):
+            return Description()
+        if isinstance(table, TextRows):
+            shape = (None, None)
+        elif lists:
+            shape = (table.n, fixed_width(lists[0]))
+        else:
+            shape = (table.n, numbers)
+        return Description({"": shape}, "")
 
     def columns(self, path: Path, choices: Choices) -> Columns:
         return table_of(path, choices.encoding, rows=BATCH_ROWS).roles(choices)

@@ -83,8 +83,10 @@ class OpenedTable:
             ColumnValues(name, *_held(kind.type)) for name, kind in zip(self.names, self.schema, strict=True)
         ]
         places = [i for i, item in enumerate(values) if item.holds == "text" or item.note == _BYTES]
-        for place, cells in (next(self.batches(places, ROWS_TO_LOOK_AT), {}) if places else {}).items():
-            values[place] = _text_values(values[place], cells)
+        if places:
+            head = next(self.batches(places, ROWS_TO_LOOK_AT), {})
+            for place, cells in head.items():
+                values[place] = _text_values(values[place], cells)
         return values
 
     def roles(self, choices: Choices) -> Columns:
@@ -111,7 +113,9 @@ class OpenedTable:
 
     def first(self, places: Sequence[int], n: int) -> dict[int, list[Any]]:
         cells: dict[int, list[Any]] = {place: [] for place in places}
-        for batch in at_most(self.batches((), min(n, BATCH_ROWS), places), n) if places else ():
+        if not places:
+            return cells
+        for batch in at_most(self.batches((), min(n, BATCH_ROWS), places), n):
             for place, some in batch.items():
                 cells[place] += some.to_pylist()
         return cells
@@ -205,8 +209,9 @@ def _held(kind: Any) -> tuple[str, str]:
     ):
         if any(test(kind) for test in tests):
             return held, ""
-    binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
-    return "other", _BYTES if any(test(kind) for test in binary) else f"of type {kind!s:.40}"
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return "other", _BYTES
+    return "other", f"of type {kind!s:.40}"
 
 
 def _text_values(values: ColumnValues, cells: Any) -> ColumnValues:
@@ -215,7 +220,9 @@ def _text_values(values: ColumnValues, cells: Any) -> ColumnValues:
 
     cells = decode_array(cells)
     with suppress(pa.ArrowInvalid):
-        texts = (cells.cast(pa.large_binary()) if values.note == _BYTES else cells).cast(pa.large_string())
+        if values.note == _BYTES:
+            cells = cells.cast(pa.large_binary())
+        texts = cells.cast(pa.large_string())
         if texts.null_count == len(texts):
             return values
         texts = compute.utf8_trim_whitespace(texts)

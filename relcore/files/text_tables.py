@@ -224,8 +224,10 @@ class DelimitedTable(TextRows):
             self._decimal = ","
         else:
             self._decimal = "."
-        other = self._delimiter * (self._delimiter != usual)
-        self.note = _read_with(self.encoding, other, self._decimal)
+        unusual = ""
+        if self._delimiter != usual:
+            unusual = self._delimiter
+        self.note = _read_with(self.encoding, unusual, self._decimal)
         self.rows, whole = self._read(line, rows)
         self.n = self.rows.num_rows if whole else None
         if not self.rows.num_rows:
@@ -248,18 +250,21 @@ class DelimitedTable(TextRows):
         strict = len(text) < _HEAD  # an excerpt may end within a cell
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
         lines: list[list[str]] = []
-        line = 0
+        first = 0
         try:
             for cells in reader:
-                line = line or (reader.line_num if cells else 0)
-                lines += [cells] if cells else []
+                if cells:
+                    first = first or reader.line_num
+                    lines.append(cells)
         except csv.Error as error:
             raise SpaceError(
                 f"{self.path.name}, after line {reader.line_num}: expected a row of cells in"
                 f" {ENCODINGS[self.encoding]}, got {error}; choose its encoding, save it as UTF-8, or mend"
                 " the line"
             ) from None
-        return delimiter, line, lines[0] if lines else [], lines[1 : 1 + ROWS_TO_LOOK_AT]
+        if not lines:
+            return delimiter, first, [], []
+        return delimiter, first, lines[0], lines[1 : 1 + ROWS_TO_LOOK_AT]
 
     def _check_header(self, line: int) -> None:
         names = self.names
@@ -443,10 +448,14 @@ def _bad_vector(texts: Any, name: str) -> ColumnValues | None:
 
 
 def _read_with(encoding: str, delimiter: str = "", decimal: str = ".") -> str:
-    found = [f"the encoding {ENCODINGS[encoding]}"] * (encoding != UTF8)
+    """A note on what is unusual about a table; "" if nothing is."""
+    settings = []
+    if encoding != UTF8:
+        settings.append(f"the encoding {ENCODINGS[encoding]}")
     if delimiter:
-        found += [f"cells between {_DELIMITERS[delimiter]}"]
-    found += ["decimal commas"] * (decimal == ",")
-    if found:
-        return f"read with {', '.join(found)}"
+        settings.append(f"cells between {_DELIMITERS[delimiter]}")
+    if decimal == ",":
+        settings.append("decimal commas")
+    if settings:
+        return f"read with {', '.join(settings)}"
     return ""

@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -158,7 +158,8 @@ class Word2VecText(_WordVectors):
                     )
                 lines = chain([(number, first)], lines)
             ids: list[str] = []
-            while batch := _batch(lines, _LINES_AT_ONCE if wanted is None else wanted - len(ids)):
+            rows = lines if wanted is None else islice(lines, wanted)
+            while batch := _batch(rows):
                 words, block = _parse(batch, d, path)
                 ids += words
                 yield block
@@ -179,7 +180,8 @@ class Word2Vec(_WordVectors):
             sample = stream.read(4096)
         # Numbers as text are printable, but of a thousand binary floats some byte is a control character.
         binary = re.search(rb"[\x00-\x08\x0e-\x1f]", sample) is not None
-        return (yield from (Word2VecBinary if binary else Word2VecText)().blocks(path, request))
+        form = Word2VecBinary() if binary else Word2VecText()
+        return (yield from form.blocks(path, request))
 
 
 def _header(line: bytes, path: Path) -> tuple[int, int]:
@@ -207,10 +209,10 @@ def _lines(stream: BinaryIO, path: Path) -> Iterator[Line]:
             yield number, line
 
 
-def _batch(lines: Iterator[Line], most: int) -> list[Line]:
+def _batch(lines: Iterator[Line]) -> list[Line]:
     batch = []
     size = 0
-    while len(batch) < min(most, _LINES_AT_ONCE) and size <= _BYTES_AT_ONCE and (line := next(lines, None)):
+    while len(batch) < _LINES_AT_ONCE and size <= _BYTES_AT_ONCE and (line := next(lines, None)):
         batch.append(line)
         size += len(line[1])
     return batch
