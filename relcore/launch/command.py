@@ -151,5 +151,9 @@ def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
 def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
     if spec.source not in ("file", "index"):
         return spec
-    full = [(name, str(Path(text).resolve()) if name == "metadata" else text) for name, text in spec.options]
-    return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(full))
+    options = []
+    for name, text in spec.options:
+        if name == "metadata":
+            text = str(Path(text).resolve())
+        options.append((name, text))
+    return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(options))

@@ -333,10 +333,12 @@ def _candidates(
     for _ in range(rounds):
         own = rows[rng.choice(len(rows), min(ROWS, len(rows)), replace=False)]
         other = targets[rng.choice(len(targets), min(TARGETS, len(targets)), replace=False)]
-        queries = unit_rows(own @ (bases[0] if mapping is None else mapping))
-        keys = other
         if mapping is None:
+            queries = unit_rows(own @ bases[0])
             keys = unit_rows(other @ bases[1])
+        else:
+            queries = unit_rows(own @ mapping)
+            keys = other
         few = min(len(own), len(other))
         near = mean_of_nearest(queries, keys, other, min(PAIRED_NEAREST, few), min(PAIRED_CROWDING, few))
         turned = rotation_between(np.concatenate([own, first]), np.concatenate([near, second]), weights)

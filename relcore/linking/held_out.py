@@ -150,8 +150,9 @@ def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tu
         parts = [Split.draw(ids, anchors=seeds, test_fraction=_HELD_OUT, random_state=random_state).test]
     else:
         parts = np.array_split(free[np.argsort(row_keys(ids[free], "folds", random_state))], 4)
-    for number, part in enumerate(parts):
-        test = np.r_[part, seeds[number::5] if len(seeds) >= _MANY_SEEDS else seeds[:0]]
+    for number, test in enumerate(parts):
+        if len(seeds) >= _MANY_SEEDS:
+            test = np.r_[test, seeds[number::5]]
         yield np.setdiff1d(np.arange(len(ids)), test), np.sort(test)
 
 
@@ -162,7 +163,9 @@ def without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Generat
     for _ in range(_DRAWS):
         yield unit_rows(rng.permuted(test @ basis, axis=0) @ basis.T)
         signs = rng.choice(np.array([-1, 1], dtype=np.float32), len(spread))
-        yield (test @ basis * (signs if signs @ spread <= 0 else -signs)) @ basis.T
+        if signs @ spread > 0:  # no draw is nearer to the rows than to their opposites
+            signs = -signs
+        yield (test @ basis * signs) @ basis.T
 
 
 _PARTS = 10

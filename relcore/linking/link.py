@@ -163,11 +163,13 @@ def link(
     need_sequence("pairs", pairs, "pairs of (source id, target id)")
     first = as_space(source, "source")
     second = as_space(target, "target")
+    if n_anchors is None:
+        n_anchors = max(len(pairs), 1)
     result = bootstrap_anchors(
         first,
         second,
         seeds=pairs,
-        n_anchors=max(len(pairs), 1) if n_anchors is None else n_anchors,
+        n_anchors=n_anchors,
         method=method,
         k=k,
         precision=precision,
@@ -411,7 +413,10 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         first = min(n, m, 4000)
         if self.method == "paper":
             return 3 + self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors) + first**2 * _ROUND * 6
-        whole = n * m * _ROUND * ((_LARGE_ROUNDS if max(n, m) > first else 0) + 3)
+        n_rounds = 3
+        if max(n, m) > first:
+            n_rounds = 3 + _LARGE_ROUNDS
+        whole = n * m * _ROUND * n_rounds
         if self.n_seeds or self.pairs:
             return 2 + first**2 * _ROUND * 11 + whole
         clusters = 0.0

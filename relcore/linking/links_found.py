@@ -146,8 +146,10 @@ def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
     kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
     kinds |= dict.fromkeys([pair for pair in result.pairs if every and pair not in kinds], NOT_KEPT)
     precision = dict(zip(result.pairs, result.precision.round(4).tolist(), strict=True))
-    rows = [
-        (*pair, kind, 1.0 if kind == "seed" else min(precision.get(pair, 0.0), _LARGEST))
-        for pair, kind in kinds.items()
-    ]
+    rows = []
+    for pair, kind in kinds.items():
+        if kind == "seed":
+            rows.append((*pair, kind, 1.0))
+        else:
+            rows.append((*pair, kind, min(precision.get(pair, 0.0), _LARGEST)))
     return pd.DataFrame(rows, columns=[*ENDS, KINDS[0], "precision"])

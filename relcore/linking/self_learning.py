@@ -79,9 +79,10 @@ def self_learn(
     pairs. To escape poor matches, each similarity is used only with the probability `keep`, which is doubled
     after a round without gain. A stage ends when the mean CSLS stops rising.
     """
+    most_rounds = MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED
     for number, stage in enumerate(stages):
         best = -np.inf
-        for done in range(1, 1 + (MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED)):
+        for done in range(1, 1 + most_rounds):
             rng = None
             if keep < 1:
                 rng = np.random.default_rng((random_state, number, done))

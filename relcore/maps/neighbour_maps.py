@@ -122,6 +122,9 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
         known = (None, None, None)
     else:
         known = index.query(X, n_neighbors)
+    start = "spectral"
+    if len(X) <= 4 * (spec.n_components + 1):  # too few eigenvectors for the spectral start
+        start = "random"
     stages.begin(GRAPH)
     epochs = {"file": _EpochReader(stages), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
     model = umap.UMAP(
@@ -129,8 +132,7 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
         n_neighbors=n_neighbors,
         min_dist=spec.min_dist,
         metric=spec.metric,
-        # Start at random if there are few rows, which do not have enough eigenvectors for the spectral start.
-        init="spectral" if len(X) > 4 * (spec.n_components + 1) else "random",
+        init=start,
         random_state=spec.random_state,
         n_jobs=1,
         precomputed_knn=known,

@@ -486,7 +486,9 @@ class _Drawn:
     def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
         axes = principal_axes(self.moments.products, n_components, self.basis)
         mean = self.moments.means[0]
-        return axes, (mean if self.basis is None else mean @ self.basis) @ axes
+        if self.basis is not None:
+            mean = mean @ self.basis
+        return axes, mean @ axes
 
     def scores(self, axes: np.ndarray, offset: np.ndarray) -> np.ndarray:
         if self.basis is None:

@@ -63,12 +63,15 @@ def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> Non
         n_columns = 1
     else:
         n_columns = spec.n_components
+    remedy = "take more rows or anchors"
+    if n_columns > 1:
+        remedy = "take more rows or anchors, or method 'pca'"
     for i, shape in enumerate(shapes, 1):
         if len(shape) != 2 or shape[0] < 3 or shape[1] < n_columns:
             raise SpaceError(
                 f"space {i}: expected at least 3 rows, and {n_columns} or more columns for"
-                f" {spec.n_components} components by {REDUCTIONS[spec.method].title}, got shape {shape}; take"
-                " more rows or anchors" + (", or method 'pca'" if n_columns > 1 else "")
+                f" {spec.n_components} components by {REDUCTIONS[spec.method].title}, got shape {shape};"
+                f" {remedy}"
             )
     widths = [width for _, width in shapes]
     if spec.fit == "first" and len(set(widths)) > 1:

@@ -54,9 +54,7 @@ def reduce_spaces(
     Raises a SpaceError if there are fewer than 3 rows, fewer columns than components (except with PCA), or,
     with ``fit="first"``, matrices of different widths.
     """
-    matrices = [
-        X if isinstance(X, DerivedRows) else np.ascontiguousarray(X, dtype=np.float32) for X in matrices
-    ]
+    matrices = list(map(_readable, matrices))
     shapes = [matrix.shape for matrix in matrices]
     need_drawable(shapes, spec)
     draw = {
@@ -97,6 +95,13 @@ def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[
     return stages
 
 
+def _readable(X: np.ndarray | DerivedRows) -> np.ndarray | DerivedRows:
+    """The matrix as contiguous float32, or as rows that are read in blocks."""
+    if isinstance(X, DerivedRows):
+        return X
+    return np.ascontiguousarray(X, dtype=np.float32)
+
+
 def _stages(n: int, d: int, spec: ReductionSpec, is_first: bool) -> list[tuple[str, float]]:
     if spec.method == "pca":
         return [(AXES, 0.1)]
@@ -110,13 +115,15 @@ def _stages(n: int, d: int, spec: ReductionSpec, is_first: bool) -> list[tuple[s
             rest = [(OTHERS, 1e-4 * (n - fitted))]
         return [(EPOCHS, 1 + 1e-4 * fitted), *rest]
     epochs = 500 if fitted <= 10_000 else 200  # as in umap-learn
-    return [
-        *([(COMPILING, 9.0)] if is_first and not _compile.cache_info().currsize else []),
-        (NEIGHBOURS, 0.1 + 2.5e-11 * fitted * fitted * d),
-        (GRAPH, 0.1 + 3e-5 * fitted),
-        (EPOCHS, 1.3e-7 * fitted * spec.n_neighbors * epochs),
-        *([(OTHERS, _placing_seconds(n - fitted, fitted, d))] if fitted < n else []),
-    ]
+    stages = []
+    if is_first and not _compile.cache_info().currsize:
+        stages.append((COMPILING, 9.0))
+    stages.append((NEIGHBOURS, 0.1 + 2.5e-11 * fitted * fitted * d))
+    stages.append((GRAPH, 0.1 + 3e-5 * fitted))
+    stages.append((EPOCHS, 1.3e-7 * fitted * spec.n_neighbors * epochs))
+    if fitted < n:
+        stages.append((OTHERS, _placing_seconds(n - fitted, fitted, d)))
+    return stages
 
 
 def _placing_seconds(m: int, n: int, d: int) -> float:

@@ -70,7 +70,8 @@ def adapt(
             else:
                 mapped = adapter.corpus
             width = mapped(np.ones((1, index.width), np.float32)).shape[1]
-        target = Target(index.n, width, add, adapter_digest(adapter) if adapter else index.adapter)
+        digest = adapter_digest(adapter) if adapter else index.adapter
+        target = Target(index.n, width, add, digest)
         need_target(goal, target)
 
         def blocks() -> Iterator[StoredRows]:
@@ -83,7 +84,10 @@ def adapt(
                         f"{index.name}, row {done + np.argmin(finite) + 1:,}: expected finite"
                         " float32 numbers, got others; mend or remove the row"
                     )
-                ids = checked_ids(rows.ids, f"{index.name}, after row {done:,}" if done else index.name)
+                place = index.name
+                if done:
+                    place = f"{index.name}, after row {done:,}"
+                ids = checked_ids(rows.ids, place)
                 hashes.append(_hash_ids(ids))
                 done += len(ids)
                 report(done, index.n, f"mapping {index.name}")

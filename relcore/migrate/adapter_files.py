@@ -83,8 +83,11 @@ class Card(Reported):
             else:
                 interval = band(one.low, one.high)
             shown.append([one.name, short(one.value), interval, "" if one.n is None else f"{one.n:,}"])
-        origin = [*filter(None, (self.date, self.version and f"Relscope {self.version}", self.commit))]
-        lines += [f"made {', '.join(origin)}"] * bool(origin)
+        program = ""
+        if self.version:
+            program = f"Relscope {self.version}"
+        if origin := ", ".join(filter(None, (self.date, program, self.commit))):
+            lines.append(f"made {origin}")
         scores = Table("scores", pd.DataFrame([asdict(score) for score in self.scores]), shown)
         return Report("; ".join(lines) + ".", [scores], {"card": asdict(self)})
 
@@ -263,20 +266,23 @@ def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
         nodes.append(helper.make_node(kind, names, [f"{kind}_{len(nodes)}"], **attributes))
         return nodes[-1].output[0]
 
-    is_query = side == "queries"
     card = adapter.card
+    if side == "queries":
+        steps = adapter.query_steps_
+        width = card.new_width
+    else:
+        steps = adapter.corpus_steps_
+        width = card.old_width
     rows = "rows"
-    for step in adapter.query_steps_ if is_query else adapter.corpus_steps_:
+    for step in steps:
         if isinstance(step, Unit):
             length = node("ReduceL2", rows, np.array([1], np.int64), keepdims=1)
             rows = node("Div", rows, node("Max", length, np.array(_LEAST_LENGTH, np.float32)))
         else:
             rows = node("Add", node("MatMul", rows, step.matrix), step.offset)
     nodes.append(helper.make_node("Identity", [rows], ["mapped"]))
-    ends = (("rows", card.new_width if is_query else card.old_width), ("mapped", card.width))
-    inputs, outputs = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", width])] for name, width in ends
-    )
+    inputs = [helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", width])]
+    outputs = [helper.make_tensor_value_info("mapped", TensorProto.FLOAT, ["n", card.width])]
     graph = helper.make_graph(nodes, f"relscope adapter, {side}", inputs, outputs, tensors)
     opsets = [helper.make_opsetid("", OPSET)]
     model = helper.make_model(graph, producer_name="relscope", ir_version=_IR, opset_imports=opsets)

@@ -113,7 +113,10 @@ def with_answers(
     Raises a SpaceError if no answer is about the rows of this result.
     """
     option = answers.option
-    found = tally(questions(result, ids, option, random_state) if option in result.found else (), answers)
+    asked: Sequence[BlindQuestion] = ()
+    if option in result.found:
+        asked = questions(result, ids, option, random_state)
+    found = tally(asked, answers)
     if not found.n_answers:
         raise SpaceError(
             f"answers: expected answers about the rows that “{TITLES['keep']}” and “{TITLES[option]}” find"

@@ -86,10 +86,11 @@ def compressed_lists(
     """The rows (q, k) that each option finds if its index holds compressed vectors. `codes` has them for the
     three corpora of `sides`; None where a corpus is missing.
     """
-    coded = [
-        side if made is None else (made.queries(side[0]), made.rows)
-        for side, made in zip(sides, codes, strict=True)
-    ]
+    coded = []
+    for side, made in zip(sides, codes, strict=True):
+        if made is not None:
+            side = (made.queries(side[0]), made.rows)
+        coded.append(side)
     full = dict(zip(Sides._fields, sides, strict=True))
     queries, corpora = zip(sides.old, sides.bridged, strict=True)
 
@@ -222,7 +223,9 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=2, title=
             made = {id(corpus): encode(corpus) for _, corpus in sides if corpus is not None}
             codes = [made.get(id(corpus)) for _, corpus in sides]
             old, bridged, new = (0.0 if one is None else one.n_bytes for one in codes)
-            both = old + (bridged if sides.bridged[1] is not sides.old[1] else 0.0)
+            both = old
+            if sides.bridged[1] is not sides.old[1]:
+                both = old + bridged
             n_bytes = {"keep": old, "bridge": bridged, "twice": both, "cascade": both, "re-embed": new}
             lists = compressed_lists(trial, sides, codes, form, self.weight, k)
             for option in full:

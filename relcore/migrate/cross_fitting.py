@@ -321,7 +321,10 @@ def curve_of(
     points = []
     for number, size in enumerate(sizes):
         report(number, len(sizes), f"curve: {size:,} pairs")
-        drawn = [pairs.take(np.sort(order[:size])) for order in (orders[:1] if size == m else orders)]
+        if size == m:  # all draws have the same pairs
+            drawn = [pairs.take(np.sort(orders[0]))]
+        else:
+            drawn = [pairs.take(np.sort(order[:size])) for order in orders]
         spread = np.sqrt(len(drawn) / max(len(drawn) - 1, 1))
         resampling = Resampling(len(trial.old_queries), len(drawn))
         for adapter in list(dict.fromkeys(adapters))[size == m :]:

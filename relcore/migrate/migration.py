@@ -324,7 +324,9 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
         state = self.random_state
         new_rows = paired.target.vectors
         old_rows = paired.source.vectors
-        least = FEWEST_PAIRS * (1 if self.judgements else 2)
+        least = 2 * FEWEST_PAIRS  # to fit on, and to hold out
+        if self.judgements:
+            least = FEWEST_PAIRS
         _need_pairs(old, new, len(paired), least, state)
         if not checked:
             check_pairs(new_rows, old_rows, state, (old.name, new.name)).need()

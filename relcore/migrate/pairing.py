@@ -191,7 +191,9 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     n = len(paired)
     least = 0 if judged else FEWEST_PAIRS
     if 0 < n_pairs < FEWEST_PAIRS or max(n_pairs, FEWEST_PAIRS) > n - least:
-        wanted = f"{FEWEST_PAIRS} or more to fit on" + (f" and {least} held out" if least else "")
+        wanted = f"{FEWEST_PAIRS} or more to fit on"
+        if least:
+            wanted = f"{wanted} and {least} held out"
         raise SpaceError(
             f"pairs: expected {wanted}, got {n_pairs or 'all'} of {n:,} rows that both models have embedded;"
             " choose another number, or embed more"
@@ -201,7 +203,8 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     order = np.r_[order[~known[order]], order[known[order]]]
     n_held = max(least, int(n * TEST_FRACTION))
     if strategy == "random" or not n_pairs:
-        n_fitted = min(n_pairs or (n if judged else n - n_held), MOST_FITTED)
+        n_free = n if judged else n - n_held
+        n_fitted = min(n_pairs or n_free, MOST_FITTED)
         fitted = order[:n_fitted]
         held = order[n_fitted:]
     else:

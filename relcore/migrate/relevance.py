@@ -124,8 +124,10 @@ def relevance_of(
     known = (query >= 0) & (row >= 0)
     relevance = relevance_matrix(query[known], row[known], grade[known], len(queries), len(rows))
     if not relevance.nnz:
-        unknown = [judgements[at] for at in np.flatnonzero(~known)]
-        named = [item.row if item.query in set(queries) else item.query for item in unknown[:3]]
+        named = []
+        for place in np.flatnonzero(~known)[:3]:
+            unknown_query = query[place] < 0
+            named.append(judgements[place].query if unknown_query else judgements[place].row)
         got = "no grade above 0"
         if named:
             got = f"unknown ids, first {quote(named)}"

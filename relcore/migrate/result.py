@@ -149,16 +149,20 @@ class MigrationResult(Reported):
         rows = []
         for one in self.options:
             none = Interval(np.nan, np.nan, np.nan)
-            gains = {"keep": one.to_keep or none, "re-embed": one.to_reembed or none}
+            to_keep = one.to_keep or none
+            to_reembed = one.to_reembed or none
             row = {
                 "option": TITLES[one.option],
                 "score": one.value,
-                **{name: getattr(one, name) for name in ("low", "high", "chance")},
-                **{
-                    f"to {name}{part and ', '}{part}": getattr(gain, part or "value")
-                    for name, gain in gains.items()
-                    for part in ("", "low", "high")
-                },
+                "low": one.low,
+                "high": one.high,
+                "chance": one.chance,
+                "to keep": to_keep.value,
+                "to keep, low": to_keep.low,
+                "to keep, high": to_keep.high,
+                "to re-embed": to_reembed.value,
+                "to re-embed, low": to_reembed.low,
+                "to re-embed, high": to_reembed.high,
                 "weight": self.weight if one.option == "twice" else np.nan,
                 "queries": len(self.queries),
                 "rows": self.n_rows,
@@ -182,10 +186,16 @@ class MigrationResult(Reported):
             cached = 0
             if self.price:
                 cached = self.price.need.rows
-            index = {"old": old, "bridged": bridged}.get(lists, old + mapped) + 4 * self.widths[1] * cached
             now = cached
             if lists != "old":
                 now = self.price.embedded if self.price else pairs
+            if lists == "old":
+                index = old
+            elif lists == "bridged":
+                index = bridged
+            else:
+                index = old + mapped
+            index += 4 * self.widths[1] * cached
             if self.price:
                 each = self.price.next_query
             else:

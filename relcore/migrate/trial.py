@@ -80,7 +80,11 @@ class Candidates(NamedTuple):
     def of(self, old: np.ndarray, bridged: np.ndarray) -> np.ndarray:
         """Select the candidates (q, n), −1 for none, from the results of the old and of the bridged queries,
         each (q, ≥ n)."""
-        return interleave([*[old] * (self.lists != "bridged"), *[bridged] * (self.lists != "old")], self.n)
+        if self.lists == "old":
+            return interleave([old], self.n)
+        if self.lists == "bridged":
+            return interleave([bridged], self.n)
+        return interleave([old, bridged], self.n)
 
 
 def interleave(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
@@ -152,7 +156,9 @@ class RetrievalTask:
         """The score (q,) of each query for the rows that it finds, `lists` (q, ≥ k): nDCG@k. If nothing is
         judged, it is the share of the k nearest rows by the new model that are found.
         """
-        return (ndcg if self.is_judged else precision)(lists, self.relevance, k)
+        if self.is_judged:
+            return ndcg(lists, self.relevance, k)
+        return precision(lists, self.relevance, k)
 
     def chance(self, lists: np.ndarray, k: int = K, random_state: int = 0) -> float:
         """The chance level: the mean score if each query gets the list of another query, drawn at random."""
@@ -216,18 +222,23 @@ class RetrievalTask:
         random other rows."""
         if len(self.rows) <= most:
             return self
-        own = [] if self.own is None else self.own
-        needed = np.unique(np.concatenate([self.relevance.indices, own])).astype(np.int64)
+        needed = self.relevance.indices
+        if self.own is not None:
+            needed = np.concatenate([needed, self.own])
+        needed = np.unique(needed).astype(np.int64)
         others = smallest_keys(len(self.rows), most - len(needed), "corpus", random_state, needed)
         kept = np.sort(np.concatenate([needed, others]))
-        return replace(
+        fewer = replace(
             self,
             old_corpus=self.old_corpus[kept],
-            new_corpus=None if self.new_corpus is None else self.new_corpus[kept],
             relevance=self.relevance[:, kept],
-            own=None if self.own is None else np.searchsorted(kept, own),
             rows=self.rows[kept],
         )
+        if self.new_corpus is not None:
+            fewer = replace(fewer, new_corpus=self.new_corpus[kept])
+        if self.own is not None:
+            fewer = replace(fewer, own=np.searchsorted(kept, self.own))
+        return fewer
 
     def with_fewer_queries(self, most: int) -> RetrievalTask:
         q = len(self.old_queries)
@@ -269,11 +280,14 @@ def judged_trial(
     if len(answered) < 2:
         raise SpaceError("judgements: expected two queries or more with relevant rows, got one; judge more")
     place = new.index.get_indexer(old.index)
+    new_corpus = None
+    if (place >= 0).all():
+        new_corpus = unit_rows(new.vectors[place])
     trial = RetrievalTask(
         old_queries=unit_rows(paired.source.vectors[answered]),
         new_queries=unit_rows(paired.target.vectors[answered]),
         old_corpus=unit_rows(old.vectors),
-        new_corpus=unit_rows(new.vectors[place]) if (place >= 0).all() else None,
+        new_corpus=new_corpus,
         relevance=relevance[answered],
         own=None,
         rows=np.arange(len(old)),

@@ -47,9 +47,14 @@ class AffineMap(nn.Module):  # type: ignore[misc]  # mypy does not read torch
 
     def __init__(self, matrix: Any, start: Any = None, end: Any = None, *, unit: bool = False) -> None:
         super().__init__()
-        self.register_buffer("matrix", _tensor(matrix))
-        self.register_buffer("start", _tensor(np.zeros(self.matrix.shape[0]) if start is None else start))
-        self.register_buffer("end", _tensor(np.zeros(self.matrix.shape[1]) if end is None else end))
+        matrix = _tensor(matrix)
+        if start is None:
+            start = np.zeros(matrix.shape[0])
+        if end is None:
+            end = np.zeros(matrix.shape[1])
+        self.register_buffer("matrix", matrix)
+        self.register_buffer("start", _tensor(start))
+        self.register_buffer("end", _tensor(end))
         self.unit = unit
 
     def forward(self, X: Tensor) -> Tensor:

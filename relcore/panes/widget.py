@@ -225,7 +225,8 @@ class PanesWidget(anywidget.AnyWidget):
         selected = np.flatnonzero(np.isin(self._drawn_rows, np.array(self.selected_rows, dtype=np.int64)))
         columns = hover_columns(self._scene)
         live = self._live and self._live.header(self._drawn_for)
-        live = live and {**live, "name": self._live_name}
+        if live:
+            live = {**live, "name": self._live_name}
         payload = payload_of(
             self._scene,
             version=ids_digest(self._scene),

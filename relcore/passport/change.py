@@ -171,42 +171,36 @@ class PassportChange(Reported):
 
     def report(self, **facts: Any) -> Report:
         row = {"change": self.kind, "n": self.n, "missing": self.missing, "recipe": self.named}
-        for name, one in (("cosine", self.cosine), ("gram", self.gram)):
-            if one:
-                values = one._asdict()
-            else:
-                values = dict.fromkeys(Evidence._fields)
-            row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
+        for name, evidence in (("cosine", self.cosine), ("gram", self.gram)):
+            values = dict.fromkeys(Evidence._fields)
+            if evidence:
+                values = evidence._asdict()
+            row[name] = values.pop("value")
+            row |= {f"{name} {part}": value for part, value in values.items()}
         row |= {"centred cosine": self.centred, "gram apart": self.gram_apart, "scale": self.scale}
         correlated = "cosines between anchors (correlation)"
         apart = "largest change between two anchors"
-        judged = short(self.gram.value), short(self.gram_apart)
+        gram = short(self.gram.value)
+        gram_apart = short(self.gram_apart)
         if self.kind in ("rotated", "other model"):
             correlated = f"cosines between anchors (correlation; same shape: from {short(SAME_GRAM)})"
             apart += f" (same shape: at most {short(GRAM_APART)})"
-            judged = beside(self.gram.value, SAME_GRAM)[0], beside(self.gram_apart, GRAM_APART)[0]
+            gram = beside(self.gram.value, SAME_GRAM)[0]
+            gram_apart = beside(self.gram_apart, GRAM_APART)[0]
         length = "length, new ÷ old"
         lengths = ""
         if self.lengths:
             length += " (median; lowest … highest)"
             low, high = self.lengths
             lengths = f"{beside(low, 1 - LENGTHS)[0]} … {beside(high, 1 + LENGTHS)[0]}"
-        named = {"cosine of old and new": self.cosine, correlated: self.gram}
-        shown = [
-            ["evidence", "value", "95 %", "chance"],
-            *(
-                [
-                    name,
-                    judged[0] if one is self.gram else short(one.value),
-                    band(one.low, one.high),
-                    signed(one.chance),
-                ]
-                for name, one in named.items()
-                if one
-            ),
-            [apart, judged[1], "", ""],
-            [length, short(self.scale), lengths, ""],
-        ]
+        shown = [["evidence", "value", "95 %", "chance"]]
+        if self.cosine:
+            interval = band(self.cosine.low, self.cosine.high)
+            chance = signed(self.cosine.chance)
+            shown.append(["cosine of old and new", short(self.cosine.value), interval, chance])
+        shown.append([correlated, gram, band(self.gram.low, self.gram.high), signed(self.gram.chance)])
+        shown.append([apart, gram_apart, "", ""])
+        shown.append([length, short(self.scale), lengths, ""])
         if self.centred is not None:
             limit = "cosine after centring"
             centred = short(self.centred)
@@ -226,9 +220,8 @@ class PassportChange(Reported):
             caption += "; chance, intervals and all that compares two anchors: a sample of"
             caption += f" {self.n_similar:,} of them"
         table = Table("checks", pd.DataFrame([row]), shown, caption=f"{caption}.")
-        return Report(
-            self.sentence, [table], facts | {"others": self.others}, [self.caution] * bool(self.caution)
-        )
+        cautions = [self.caution] if self.caution else []
+        return Report(self.sentence, [table], facts | {"others": self.others}, cautions)
 
     @property
     def caution(self) -> str:
@@ -423,7 +416,9 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
         return "", none
     if np.abs(lengths - 1).max() > max(LENGTHS, size / 3):
         return "rescaled", none
-    return "same" if (np.abs(Y - X).max(axis=1) <= EXACT * np.abs(X).max(axis=1)).all() else "rounded", none
+    if (np.abs(Y - X).max(axis=1) <= EXACT * np.abs(X).max(axis=1)).all():
+        return "same", none
+    return "rounded", none
 
 
 def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:

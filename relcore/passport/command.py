@@ -189,7 +189,10 @@ def _make_passport(options: argparse.Namespace) -> Passport:
             )
         space = _rows(source, ids)
         return Passport.of(space, replace(card, model=card.model or space.name))
-    texts = read_lines(ANCHORS if source == BUNDLED else expand_home(source), "one text per line")
+    file = ANCHORS
+    if source != BUNDLED:
+        file = expand_home(source)
+    texts = read_lines(file, "one text per line")
     if twice := [text for text, n in Counter(texts).items() if n > 1]:
         raise SpaceError(f"{source}: expected distinct texts, got {quote(twice[:3])} again; remove one")
     if options.vectors is not None:

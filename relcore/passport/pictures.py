@@ -86,7 +86,9 @@ class PassportChart(Recipe, figure="passport"):
 
     def _load(self) -> tuple[Passport, LatentSpace]:
         old, *others = self.loaded()
-        passport = Passport.of(old.take(old.rows(self.anchors)) if self.anchors else old)
+        if self.anchors:
+            old = old.take(old.rows(self.anchors))
+        passport = Passport.of(old)
         if others:
             return passport, others[0]
         return passport, LatentSpace(self.embed.run([passport.space]).vectors, passport.ids, name="MiniLM")
@@ -115,10 +117,12 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
         else:
             x = np.abs(old - moved).max(axis=1)
         y = [correlation(np.delete(old[row], row), np.delete(moved[row], row)) for row in range(n)]
-        labels = [
-            f"{item:.80}" if rows[row] == row else f"{item:.40} / {ids[rows[row]]:.40}"
-            for row, item in enumerate(ids)
-        ]
+        labels = []
+        for row, partner in enumerate(rows):
+            if partner == row:
+                labels.append(f"{ids[row]:.80}")
+            else:
+                labels.append(f"{ids[row]:.40} / {ids[partner]:.40}")
         lines.append(Line(name, x, y, labels=labels))
     titles = "cosine of the old and the new vector", "correlation of old and new cosines to the other anchors"
     if change.cosine is None:

@@ -200,7 +200,9 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     distinct = ~(row_hashes(rows).duplicated().to_numpy() | (rows == rows[:, :1]).all(axis=1))
     some = some[distinct]
     even, odd = halves(rows[distinct])
-    starts = [*_starts(even), *([_highest(unlike[some])] if unlike is not None else [])]
+    starts = [*_starts(even)]
+    if unlike is not None:
+        starts.append(_highest(unlike[some]))
     kept = [
         start for kind in starts for start in sorted(kind, key=lambda one: between(odd, one).high)[:_KEPT]
     ]

@@ -80,6 +80,9 @@ def diagnose_anchors(
         )
         for chosen in (anchors, at_random)
     )
+    condition = float("inf")
+    if values[-1] > floor:
+        condition = float(values[0] / values[-1])
     cosines = np.triu(anchors @ anchors.T, 1)
     pairs = np.argwhere(cosines > _DUPLICATE)
     near = [(ids[first], ids[second], float(cosines[first, second])) for first, second in pairs]
@@ -87,7 +90,7 @@ def diagnose_anchors(
         n_anchors=len(ids),
         singular_values=values,
         rank=int(np.count_nonzero(values > floor)),
-        condition_number=float(values[0] / values[-1]) if values[-1] > floor else float("inf"),
+        condition_number=condition,
         effective_rank=float(np.exp(-np.sum(energy * np.log(energy)))),
         coverage=coverage,
         coverage_random=coverage_random,
@@ -103,7 +106,9 @@ def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
     again = np.flatnonzero((np.triu(anchors @ anchors.T, 1) > _SAME).any(axis=0))
     if len(again) < max(2, _MANY * len(ids)):
         return ""
-    named = quote([ids[row] for row in again[:3]]) + (", …" if len(again) > 3 else "")
+    named = quote([ids[row] for row in again[:3]])
+    if len(again) > 3:
+        named = f"{named}, …"
     return (
         f"{len(again):,} of {len(ids):,} anchors coincide with another anchor in {quote([space.name])}"
         f" ({named}), so one direction counts several times in relative scores. Remove them, or read the"

@@ -75,7 +75,8 @@ class NetworkHead:
             )
         rows = torch.from_numpy(network_rows(X, self.exponent))[None]
         device = torch_name()
-        parts = rows.split(rows.shape[1] if self.needs_company else _READ_AT_ONCE, dim=1)
+        size = rows.shape[1] if self.needs_company else _READ_AT_ONCE
+        parts = rows.split(size, dim=1)
         precise = full_precision(torch, device.partition(":")[0])
         with torch.inference_mode(), precise:
             weights = [weight[None].to(device) for weight in self.weights]

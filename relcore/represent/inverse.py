@@ -203,8 +203,9 @@ class InverseRelativeProjection(Estimator):
         """Translate relative rows (n, k) into the target space, (n, d_target) float32."""
         self._need_fitted()
         rows = Engine().map_rows(self._check_width(relative, len(self.decoder_)), self.decoder_)
-        rows = (unit_rows(rows) if self.lengths == "mean" else rows) * np.float32(self.scale_)
-        return rows + self.target_mean_.astype(np.float32)
+        if self.lengths == "mean":
+            rows = unit_rows(rows)
+        return rows * np.float32(self.scale_) + self.target_mean_.astype(np.float32)
 
     def _pruned(self, anchors: np.ndarray) -> np.ndarray:
         (pruned,) = pruned_decoders(anchors, (self.delta,), (self.omega,), self.random_state)
@@ -296,7 +297,11 @@ def pseudo_inverse(anchors: np.ndarray) -> tuple[np.ndarray, float]:
     engine = Engine()
     A = anchors.astype(np.float64)
     wide = A.shape[0] < A.shape[1]
-    squares, vectors = engine.eigh(engine.product(A, A.T) if wide else engine.product(A.T, A))
+    if wide:
+        gram = engine.product(A, A.T)
+    else:
+        gram = engine.product(A.T, A)
+    squares, vectors = engine.eigh(gram)
     # The eigenvalues are squared singular values, so the tolerance is also squared.
     real = squares > squares[-1] * (max(A.shape) * np.finfo(np.float32).eps) ** 2
     inverse = (vectors[:, real] / squares[real]) @ vectors[:, real].T
@@ -304,7 +309,9 @@ def pseudo_inverse(anchors: np.ndarray) -> tuple[np.ndarray, float]:
         condition = float(np.sqrt(squares[-1] / squares[0]))
     else:
         condition = float("inf")
-    return (engine.product(inverse, A) if wide else engine.product(A, inverse)), condition
+    if wide:
+        return engine.product(inverse, A), condition
+    return engine.product(A, inverse), condition
 
 
 def recovery_errors(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:

@@ -91,13 +91,17 @@ def _anchor_axes(content: bytes, shape: tuple[int, ...]) -> AnchorAxes:
     the time of an SVD. Axes with small singular values are inexact, but are always multiplied by these
     values."""
     A = np.frombuffer(content, dtype=np.float32).reshape(shape).astype(np.float64)
-    wide = A if len(A) <= A.shape[1] else A.T
+    is_wide = len(A) <= A.shape[1]
+    wide = A if is_wide else A.T
     known = Engine().eigh(wide @ wide.T)[1][:, ::-1]
     other = wide.T @ known
     stretch = np.linalg.norm(other, axis=0)
     stretch[stretch <= _NO_AXIS * stretch.max(initial=0)] = 0
     other = np.divide(other, stretch, out=np.zeros_like(other), where=stretch > 0)
-    axes = AnchorAxes(*((known, stretch, other) if wide is A else (other, stretch, known)))
+    if is_wide:
+        axes = AnchorAxes(known, stretch, other)
+    else:
+        axes = AnchorAxes(other, stretch, known)
     for array in axes:
         array.flags.writeable = False
     return axes

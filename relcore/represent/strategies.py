@@ -154,11 +154,13 @@ def farthest_order(
     Returns at most `most` rows, and the distance of each row to the nearest earlier row, which is 1 for the
     first row. Distances never increase, so the order for a larger δ is a prefix of that for a smaller δ.
     """
+    if most is None:
+        most = n
     order = [int(start)]
     distances = [1.0]
     nearest = similarity(start).copy()
     nearest[start] = np.inf
-    while len(order) < (n if most is None else most):
+    while len(order) < most:
         farthest = int(np.argmin(nearest))
         distance = max(1 - float(nearest[farthest]), 0.0)
         if distance < delta:

@@ -98,8 +98,10 @@ class Procrustes(_Translation):
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         engine = Engine()
         rotation, singular_values = engine.rotation(engine.product(source.T, target))
-        keeps = rotation.shape[0] <= rotation.shape[1]  # whether the map keeps the lengths of all rows
-        spread = np.linalg.norm(source if keeps else engine.product(source, rotation)) ** 2
+        mapped = source
+        if rotation.shape[0] > rotation.shape[1]:  # the map shortens rows
+            mapped = engine.product(source, rotation)
+        spread = np.linalg.norm(mapped) ** 2
         if self.scale and spread:
             return rotation * (singular_values.sum() / spread)
         return rotation

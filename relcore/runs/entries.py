@@ -207,12 +207,12 @@ def map_entry(path: Path) -> Entry:
     with _open_regular(path) as file:
         (metadata, parts, _, _) = _read_header(file)
         begin = file.tell()
-        arrays = {
-            name: np.memmap(file, dtype, "r", begin + start, shape)
-            if stop > start
-            else np.empty(shape, dtype)
-            for name, (dtype, shape, start, stop) in parts.items()
-        }
+        arrays = {}
+        for name, (dtype, shape, start, stop) in parts.items():
+            if stop > start:
+                arrays[name] = np.memmap(file, dtype, "r", begin + start, shape)
+            else:  # nothing to map
+                arrays[name] = np.empty(shape, dtype)
     return Entry(arrays, metadata)
 
 

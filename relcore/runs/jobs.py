@@ -31,8 +31,10 @@ _MOST_LOSSES = 3  # number of schedulers that a job may lose
 def in_words(seconds: float) -> str:
     """A duration in words, at least one second: ``"7 s"``, ``"35 s"`` (a multiple of 5), ``"3 min"``,
     ``"1.5 h"``."""
+    if seconds < 20:
+        return f"{max(1, round(seconds))} s"
     if seconds < 100:
-        return f"{max(1, round(seconds)) if seconds < 20 else 5 * round(seconds / 5)} s"
+        return f"{5 * round(seconds / 5)} s"
     if seconds < 5400:
         return f"{round(seconds / 60)} min"
     return f"{seconds / 3600:.1f} h"

@@ -233,7 +233,9 @@ class Store:
     def summary(self, key: str) -> Summary | None:
         """The summary of the entry; None if there is none. This does not count as a use of the entry."""
         own = entries.summary(key, self._path(key, use=False))
-        return own or (self.finished.summary(key) if self.finished else None)
+        if own or not self.finished:
+            return own
+        return self.finished.summary(key)
 
     def summaries(self) -> list[Summary]:
         """The summaries of all entries that can be read, with the most recently used first."""
@@ -376,8 +378,12 @@ class Store:
         with suppress(OSError):
             for path in list(self._partial.iterdir()):
                 with suppress(OSError):
-                    if is_orphaned(path):
-                        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+                    if not is_orphaned(path):
+                        continue
+                    if path.is_dir():
+                        shutil.rmtree(path)
+                    else:
+                        path.unlink(missing_ok=True)
         with folder_lock(self.root):
             keys_in_use(self.root)  # removes the lists of dead processes
 
