@@ -346,7 +346,9 @@ def decided_note(value: float, without: float, n_rows: int, names: Callable[[], 
     `names`. It is "" if the score `without` these rows is about the same."""
     if abs(without - value) <= _DECIDED:
         return ""
-    named = quote(names()) + (", …" if n_rows > 3 else "")
+    named = quote(names())
+    if n_rows > 3:
+        named = f"{named}, …"
     if n_rows == 1:
         decide = f"One long row, {named}, decides"
     else:

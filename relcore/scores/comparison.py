@@ -162,8 +162,11 @@ def score_representations(
     """
     for representation in representations:
         need_one_of("representation", representation, REPRESENTATIONS)
-    used = any(name != "absolute" for name in representations)
-    anchors = match.source.rows(shared_anchors(anchor_ids, match.source, match.target) if used else ())
+    if all(name == "absolute" for name in representations):
+        anchor_ids = ()
+    else:
+        anchor_ids = shared_anchors(anchor_ids, match.source, match.target)
+    anchors = match.source.rows(anchor_ids)
     request = ScoreRequest(
         (),
         projection,

@@ -431,7 +431,7 @@ class PairScores:
     def title(self) -> str:
         """The name of the metric for people: ``"mutual kNN, k = 10"``."""
         k = next((score.k for row in self.scores for score in row if score is not None), None)
-        return METRICS[self.metric].title + (f", k = {k}" if k else "")
+        return titled(self.metric, k)
 
     def describe(self, i: int, j: int) -> str:
         """The text of a cell: the metric, and the score with its sampling interval, chance level and number
@@ -499,8 +499,12 @@ class PairScores:
         for i, first in enumerate(self.names):
             for j in range(i, len(self.names)):
                 score = self.scores[i][j]
-                pair = {"first": first, "second": self.names[j]}
-                rows.append(pair | (score.to_row() if score is not None else {"reason": self.reasons[i][j]}))
+                row = {"first": first, "second": self.names[j]}
+                if score is None:
+                    row["reason"] = self.reasons[i][j]
+                else:
+                    row |= score.to_row()
+                rows.append(row)
         numbers = dict.fromkeys(["score", "chance", "null_low", "null_high", "low", "high"], "float64")
         types = numbers | dict.fromkeys(["n", "k", "queries"], "Int64")
         table = pd.DataFrame(rows).reindex(columns=["first", "second", *types, "reason"])
@@ -559,6 +563,14 @@ def best_by_chance(
     return ChanceLevel.from_draws(rescaled.max(axis=1))
 
 
+def titled(metric: str, k: int | None) -> str:
+    """The name of a metric for people, with its number of neighbours if it has one."""
+    title = METRICS[metric].title
+    if k:
+        return f"{title}, k = {k}"
+    return title
+
+
 def _permuted_products(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
     """For each permutation, the inner products of the matrices `fixed` (s, m, w) with the permuted matrices
     `moved` (t, m, w): (permutations, s, t). All matrices have norm 1."""
@@ -573,7 +585,9 @@ def _permuted_products(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) ->
     at_once = max(1, _AT_ONCE // moved.size)
     for start in range(0, PAIR_PERMUTATIONS, at_once):
         orders = [rng.permutation(m) for _ in range(min(at_once, PAIR_PERMUTATIONS - start))]
-        permuted = [moved[:, order][:, :, order] if both_axes else moved[:, order] for order in orders]
+        permuted = [moved[:, order] for order in orders]
+        if both_axes:
+            permuted = [forms[:, :, order] for forms, order in zip(permuted, orders, strict=True)]
         products = flat @ np.stack(permuted).reshape(len(orders) * t, -1).T
         inner_products[start : start + len(orders)] = products.reshape(len(fixed), len(orders), t).transpose(
             1, 0, 2

@@ -17,7 +17,7 @@ from relcore.engine.engine import Engine
 from relcore.represent.diagnostics import coinciding_anchors
 from relcore.represent.similarity import mean_of
 from relcore.scores.cka import decisive_rows
-from relcore.scores.score import Score
+from relcore.scores.score import Score, titled
 from relcore.spaces.ids import AuditedIds, scored_rows
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
@@ -40,10 +40,8 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
     rows = []
     for representation, by_metric in scores.items():
         for metric, score in by_metric.items():
-            title = METRICS[metric].title + (f", k = {score.k}" if score.k else "")
-            rows.append(
-                {"metric": title, "form": representation, "convention": score.convention, **score.to_row()}
-            )
+            row = {"metric": titled(metric, score.k), "form": representation, "convention": score.convention}
+            rows.append(row | score.to_row())
     # The column is named "form" in CSV and JSON files since version 0.1.0.
     columns = ["metric", "form", "score", "null_low", "null_high", "low", "high", "chance", "convention"]
     return pd.DataFrame(rows).filter([*columns, "k", "n", "queries"])
@@ -66,8 +64,9 @@ def score_notes(
             notes.append(f"{counted(removed, 'row is', 'rows are')} not scored: suspects of an audit.")
     for note, where in places.items():
         notes.append(f"{', '.join(where)}: {note}")
-    for space in (match.source, match.target) if match and len(anchor_ids) else ():
-        notes.append(long_rows(space) or coinciding_anchors(space, anchor_ids))
+    if match and len(anchor_ids):
+        for space in (match.source, match.target):
+            notes.append(long_rows(space) or coinciding_anchors(space, anchor_ids))
     return list(filter(None, notes))
 
 
@@ -202,21 +201,17 @@ def scores_report(
 
 def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[str]]:
     """The cells of a `score_table` as texts for people. The first row has the titles of the columns."""
-    numbers = ["n"] * (table["n"].nunique() > 1)
-    rows = [[head, *numbers, "metric", "score", "±", "chance level", "chance, 95 %"]]
+    rows = [[head, "n", "metric", "score", "±", "chance level", "chance, 95 %"]]
     for row in table.itertuples():
-        cells = [
-            row.form,
-            *([f"{row.n:,}"] if numbers else []),
-            row.metric.split(",")[0],
-            short(row.score),
-        ]
-        # The cell is empty if all rows are queries.
-        cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))
-        chance = [short_chance(row.chance), band(row.null_low, row.null_high)]
+        half_width = ""
+        if not pd.isna(row.low):  # it is missing if all rows are queries
+            half_width = short((row.high - row.low) / 2)
+        cells = [row.form, f"{row.n:,}", row.metric.split(",")[0], short(row.score), half_width]
         if pd.isna(row.chance):
             cells += ["", ""]
         else:
-            cells += chance
+            cells += [short_chance(row.chance), band(row.null_low, row.null_high)]
         rows.append(cells)
-    return rows
+    if table["n"].nunique() > 1:
+        return rows
+    return [[name, *cells] for name, _, *cells in rows]

@@ -74,7 +74,9 @@ def _of_tensor(X: Any, name: str) -> np.ndarray:
     """A tensor of torch as an array. It may be on a GPU, sparse, or of a type that NumPy lacks."""
     try:
         X = X.detach().cpu().to_dense()
-        return (X.float() if "float8" in str(X.dtype) or "bfloat16" in str(X.dtype) else X).numpy()
+        if "float8" in str(X.dtype) or "bfloat16" in str(X.dtype):
+            X = X.float()
+        return X.numpy()
     except (RuntimeError, TypeError, NotImplementedError) as error:
         raise SpaceError(
             f"{name}: expected a tensor whose numbers can be read, got {error!s:.120}; give X.numpy()"

@@ -52,9 +52,12 @@ def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], colu
 def digest_of_columns(columns: Columns) -> str:
     """The hexadecimal digest of ids, labels and counts. If the ids are row numbers, the digest is made from
     their count instead."""
-    short: list[Texts | list[int] | None] = [
-        [column.n] if isinstance(column, RowNumbers) else column for column in columns
-    ]
+    short: list[Texts | list[int] | None] = []
+    for column in columns:
+        if isinstance(column, RowNumbers):
+            short.append([column.n])
+        else:
+            short.append(column)
     return hashlib.blake2b(b"".join(as_json(*short)), digest_size=16).hexdigest()
 
 
@@ -280,28 +283,33 @@ class LatentSpace:
         >>> space.as_written(["Paris", "us", "Us", "Rome"])
         ('paris', 'us', 'Us', 'Rome')
         """
-        return tuple(
-            one if one in self.index else self._by_folded_id.get(one.casefold()) or one for one in ids
-        )
+        written = []
+        for one in ids:
+            if one not in self.index:
+                one = self._by_folded_id.get(one.casefold()) or one
+            written.append(one)
+        return tuple(written)
 
     def with_columns(self, **changes: Any) -> LatentSpace:
+        vectors = self._vectors if self._stored is None else self._stored
         columns = {key: getattr(self, key) for key in ("name", "labels", "payload", "counts")}
         columns["ids"] = self._row_numbers or self.ids
-        return LatentSpace(self._vectors if self._stored is None else self._stored, **columns | changes)
+        return LatentSpace(vectors, **columns | changes)
 
     @takes_kinds
     def take(self, rows: np.ndarray, name: str | None = None) -> LatentSpace:
         mask = isinstance(rows, np.ndarray) and rows.dtype == bool and rows.shape == (len(self),)
         if not mask:
             rows = row_numbers("rows", rows, len(self))
-        return LatentSpace(
-            self.vectors[rows],
-            self._row_numbers.at(rows) if self._row_numbers else self.ids[rows],
-            name=name or self.name,
-            labels=None if self.labels is None else self.labels[rows],
-            payload=None if self.payload is None else [self.payload[row] for row in rows],
-            counts=None if self.counts is None else self.counts[rows],
-        )
+        ids = self._row_numbers.at(rows) if self._row_numbers else self.ids[rows]
+        columns: dict[str, Any] = {}
+        if self.labels is not None:
+            columns["labels"] = self.labels[rows]
+        if self.payload is not None:
+            columns["payload"] = [self.payload[row] for row in rows]
+        if self.counts is not None:
+            columns["counts"] = self.counts[rows]
+        return LatentSpace(self.vectors[rows], ids, name=name or self.name, **columns)
 
 
 def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:

@@ -80,13 +80,14 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     need_one_of("show", show, SHOWN)
     rows = dict(zip(result.spec.methods, summary_table(result, metric).itertuples(), strict=True))
     order = by_score(result, metric)
-    panels = tuple(_panel(result, method, metric, show, rows[method]) for method in order)
-    if len(order) > 1 and rows[order[0]].pairs:
-        best = short(rows[order[0]].stitched)
-        panels = tuple(
-            replace(panel, title=f"{panel.title} · best") if short(rows[method].stitched) == best else panel
-            for method, panel in zip(order, panels, strict=True)
-        )
+    panels = []
+    best = rows[order[0]]
+    for method in order:
+        row = rows[method]
+        panel = _panel(result, method, metric, show, row)
+        if len(order) > 1 and best.pairs and short(row.stitched) == short(best.stitched):
+            panel = replace(panel, title=f"{panel.title} · best")
+        panels.append(panel)
     title = STITCH_METRICS[metric].title
     scale = 0.0, 1.0  # equal for all accuracies and F1, so that figures can be compared
     if show == "gap":
@@ -105,7 +106,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
         f"Heat maps of {title}, {n} encoders by {n} classifiers, one per method. {notes}. Chance"
         f" {short(result.chance(metric))}."
     )
-    return Matrices(panels, scale, title, alt, "encoder", "classifier of")
+    return Matrices(tuple(panels), scale, title, alt, "encoder", "classifier of")
 
 
 def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndarray:

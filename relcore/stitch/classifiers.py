@@ -102,7 +102,10 @@ def split_rows(shared: SharedRows, spec: StitchSettings, random_state: int) -> S
         Test ids that are unknown; no test rows; anchors that a space lacks; classes without training rows.
     """
     first = shared.spaces[0]
-    anchors = first.rows(shared_anchors(spec.anchors, *shared.spaces) if spec.anchors else ())
+    if spec.anchors:
+        anchors = first.rows(shared_anchors(spec.anchors, *shared.spaces))
+    else:
+        anchors = first.rows(())
     if spec.test_ids:
         first.rows(spec.test_ids)  # raises an error if ids are unknown
     split = Split.draw(

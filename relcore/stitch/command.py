@@ -56,7 +56,10 @@ def run_stitch(options: argparse.Namespace) -> Report:
     specs = inputs.specs
     spaces = inputs.spaces
     spec = _stitch_spec(options, specs, spaces, share_rows(spaces, options.order))
-    need_one_of("--metric", options.metric, ("accuracy", "f1", *(("mae",) if spec.order else ())))
+    metrics = ["accuracy", "f1"]
+    if spec.order:
+        metrics.append("mae")
+    need_one_of("--metric", options.metric, metrics)
     digests = [space.digest for space in spaces]
     return inputs.noted(inputs.result(spec).report(options.metric, specs, digests))
 

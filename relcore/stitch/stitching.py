@@ -168,7 +168,9 @@ class StitchResult(Reported):
     def chance_level(self, method: str, metric: str = "accuracy") -> float:
         """The larger one of `chance` and `permuted`. Both ignore the rows."""
         levels = [self.chance(metric), self.permuted(method, metric)]
-        return float(np.nanmin(levels) if metric == "mae" else np.nanmax(levels))
+        if metric == "mae":
+            return float(np.nanmin(levels))
+        return float(np.nanmax(levels))
 
     def summary(self) -> pd.DataFrame:
         """A table with one row per method and metric. It has the mean over stitched pairs, the mean of heads
@@ -209,11 +211,10 @@ class StitchResult(Reported):
         for method in self.spec.methods:
             rows = [["encoder \\ classifier", *names]]
             for name, means, deviations in zip(names, *self.matrix(method, metric), strict=True):
-                spreads = [f" ± {short(one)}" if several else "" for one in deviations]
-                cells = zip(means, spreads, strict=True)
-                rows.append(
-                    [name, *(short(mean) + (spread if mean == mean else "") for mean, spread in cells)]
-                )
+                cells = [short(mean) for mean in means]
+                if several:
+                    cells = list(map(_with_deviation, means, deviations))
+                rows.append([name, *cells])
             tables.append(Table(shown=rows, title=f"{METHODS[method].title}, {metric}"))
         states = f"mean ± deviation over {len(self.runs)} random states"
         if not several:
@@ -303,8 +304,17 @@ def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def _mean_and_deviation(by_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the standard deviation over the random states; the deviation of a single one is 0."""
     mean = by_state.mean(axis=0)
-    return mean, by_state.std(axis=0, ddof=1) if len(by_state) > 1 else np.zeros_like(mean)
+    if len(by_state) == 1:
+        return mean, np.zeros_like(mean)
+    return mean, by_state.std(axis=0, ddof=1)
+
+
+def _with_deviation(mean: float, deviation: float) -> str:
+    if np.isnan(mean):
+        return short(mean)
+    return f"{short(mean)} ± {short(deviation)}"
 
 
 @takes_kinds
@@ -421,8 +431,10 @@ def by_score(result: StitchResult, metric: str = "accuracy") -> tuple[str, ...]:
     """The methods, from the one with the best mean score of stitched pairs to the one with the worst. Methods
     that can stitch no pair come last."""
     rows = zip(result.spec.methods, summary_table(result, metric).itertuples(), strict=True)
-    worse = {method: row.stitched * (1 if metric == "mae" else -1) for method, row in rows if row.pairs}
-    return tuple(sorted(result.spec.methods, key=lambda method: worse.get(method, np.inf)))
+    scores = {method: row.stitched for method, row in rows if row.pairs}
+    if metric != "mae":  # higher is better
+        scores = {method: -score for method, score in scores.items()}
+    return tuple(sorted(result.spec.methods, key=lambda method: scores.get(method, np.inf)))
 
 
 def best_method(result: StitchResult) -> str:

@@ -123,10 +123,13 @@ class Answers:
         probability."""
         columns: dict[str, Any] = {"encoder": self.encoders}
         for j, head in enumerate(self.heads):
-            tops = [self.top(i, j, 1) for i in range(len(self.encoders))]
-            columns[head] = [
-                f"{self.answer(i, j)} ({short(top[0][1], 2)})" if top else "" for i, top in enumerate(tops)
-            ]
+            column = []
+            for i in range(len(self.encoders)):
+                cell = ""
+                if top := self.top(i, j, 1):
+                    cell = f"{self.answer(i, j)} ({short(top[0][1], 2)})"
+                column.append(cell)
+            columns[head] = column
         return pd.DataFrame(columns)
 
 
@@ -158,6 +161,9 @@ def answers_of(
         )
     widths = [space.dimension for space in spaces]
     given = [np.zeros((1, width)) if row is None else row for width, row in zip(widths, rows, strict=True)]
+    least_sure = None
+    if reject_unsure:
+        least_sure = stitching.least_sure(method)[usable]
     return Answers(
         method,
         encoders=tuple(names[number] for number in usable),
@@ -165,7 +171,7 @@ def answers_of(
         own=tuple(usable),
         classes=stitching.shared.classes,
         probabilities=stitching.probabilities(method, given)[usable, :, 0],
-        least_sure=stitching.least_sure(method)[usable] if reject_unsure else None,
+        least_sure=least_sure,
         silent=tuple(names[number] for number in usable if not np.any(rows[number])),
     )
 
@@ -325,7 +331,7 @@ class TryIt(SpacesRecipe, figure="try-it"):
             item = self.item
             store = Store()
             spaces = self.loaded()
-            rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in self.spaces]
+            rows = [_row_of(item, spec, store) for spec in self.spaces]
             settings = self.stitching
             fitted = Stitching(share_rows(spaces, settings.order), settings, settings.random_states[0])
             result = answers_of(fitted, settings.methods[0], rows, reject_unsure=self.text is not None)
@@ -362,29 +368,40 @@ def matrices_of(answers: Answers) -> Matrices:
     return Matrices((panel,), (0, 1), "probability of the answer", alt, "encoder", "classifier of")
 
 
+def _row_of(item: Item, spec: SpaceSpec, store: Store) -> np.ndarray | None:
+    """The row (1, d) of an item; None if its encoder cannot encode new items."""
+    if why_not(spec):
+        return None
+    return item_encoder(spec, store).rows([item])
+
+
+def _shortened(name: str) -> str:
+    if len(name) <= _LONGEST:
+        return name
+    return name[: _LONGEST - 1] + "…"
+
+
 def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
     top = answers.top(i, j)
     agrees = answers.agrees(i, j)
     if not top:
         return "", "this method cannot stitch spaces of different widths"
-    name, own = (
-        one if len(one) <= _LONGEST else one[: _LONGEST - 1] + "…"
-        for one in (answers.answer(i, j), answers.answer(i, answers.own[i]))
-    )
-    kind = {
-        None: "stitched",
-        True: "stitched; the encoder's own classifier answers the same",
-        False: f"stitched; the encoder's own classifier answers {own}",
-    }[agrees]
+    answer = _shortened(answers.answer(i, j))
+    own = _shortened(answers.answer(i, answers.own[i]))
+    other = ""
+    kind = "stitched"
     if answers.own[i] == j:
         kind = "the encoder's own classifier, not stitched"
+    elif agrees:
+        kind = "stitched; the encoder's own classifier answers the same"
+    elif agrees is not None:
+        kind = f"stitched; the encoder's own classifier answers {own}"
+    if agrees is False:
+        other = f" · own: {own}"
     lines = [f"{name}: {short(share)}" for name, share in top]
     if answers.answer(i, j) == NONE:
         lines.append("less sure than in 95 % of this pair's right answers to test rows")
-    other = ""
-    if agrees is False:
-        other = f" · own: {own}"
-    return f"{name}\n{short(top[0][1], 2)}{other}", "\n".join([*lines, kind])
+    return f"{answer}\n{short(top[0][1], 2)}{other}", "\n".join([*lines, kind])
 
 
 # Cross-lingual retrieval: find the translation of each row in another space, given only parallel anchors.

@@ -91,10 +91,11 @@ def tables_of(
 def _schema_of(block: StoredRows, keys: set[str], ids: str, vectors: str, adapter: str) -> Any:
     """The schema of a new table whose first rows are this block."""
     rows = [{key: item.get(key) for key in sorted(keys)} for item in block.payload]
-    fields = [
-        field.with_type(pa.string()) if pa.types.is_null(field.type) else field
-        for field in pa.Table.from_pylist(rows).schema
-    ]  # a column without values has no known type, so it becomes text
+    fields = []
+    for field in pa.Table.from_pylist(rows).schema:
+        if pa.types.is_null(field.type):  # a column without values has no known type, so it becomes text
+            field = field.with_type(pa.string())
+        fields.append(field)
     record = None
     if adapter:
         record = {ADAPTER: adapter}

@@ -161,7 +161,9 @@ class LanceIndex(VectorIndex):
                 tables = tables_of(place.text, checked(), adapter=target.adapter)
                 _connect(made).create_table(place.table, _reader(tables))
         except SpaceError as error:
-            raise failed[0] if failed else error from None
+            if failed:
+                raise failed[0] from None
+            raise error from None
 
 
 def _table(base: Any, place: StorePlace, target: Target) -> Any:

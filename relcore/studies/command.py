@@ -70,9 +70,12 @@ def run_study(options: argparse.Namespace) -> Report:
     else:
         table = _results(options, runs)
     if options.output:
-        lined = options.output.suffix.lower() == ".jsonl"
         rows = table.rename_axis("run").reset_index()
-        write(options.output, (json_lines if lined else delimited_text)(rows).encode())
+        if options.output.suffix.lower() == ".jsonl":
+            text = json_lines(rows)
+        else:
+            text = delimited_text(rows)
+        write(options.output, text.encode())
     return study_report(runs, table, store, options.chart)
 
 

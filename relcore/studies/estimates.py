@@ -70,7 +70,10 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
     r = float(np.clip(np.corrcoef(x, y)[0, 1], -1, 1))
     if n < 4:
         return Estimate(r, n=n)
-    s = np.sqrt((1 + r * r / 2 if kind == "spearman" else 1) / (n - 3))
+    variance = 1 / (n - 3)
+    if kind == "spearman":
+        variance = (1 + r * r / 2) / (n - 3)
+    s = np.sqrt(variance)
     with np.errstate(divide="ignore"):  # for r = ±1, the interval has no width
         low, high = np.tanh(np.arctanh(r) + np.array([-Z95, Z95]) * s)
     return Estimate(r, float(low), float(high), n)

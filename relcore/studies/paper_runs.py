@@ -151,7 +151,8 @@ def commit_of(project: Path = _PROJECT) -> str:
         if Path(_git(project, "rev-parse", "--show-toplevel")).resolve() != project.resolve():
             return ""
         changed = _git(project, "status", "--porcelain", "--untracked-files=no", "--", "relcore")
-        return _git(project, "rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
+        commit = _git(project, "rev-parse", "--short=7", "HEAD")
+        return f"{commit}+" if changed else commit
     except (OSError, subprocess.CalledProcessError):
         return ""
 

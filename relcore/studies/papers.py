@@ -107,11 +107,8 @@ def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
     for record in records:
         parts = {name: part for name, part in record.items() if name != "over"}
         for value in record.get("over", [""]):
-            filled = {
-                name: part.replace("{}", value) if isinstance(part, str) else part
-                for name, part in parts.items()
-            }
-            claims.append(Claim(**filled))
+            texts = {name: part.replace("{}", value) for name, part in parts.items() if isinstance(part, str)}
+            claims.append(Claim(**parts | texts))
     return tuple(claims)
 
 

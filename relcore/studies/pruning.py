@@ -151,7 +151,9 @@ def _panel(cells: pd.DataFrame, column: str, title: str, note: str, digits: int 
 
 def _note_of(cell: pd.Series) -> str:
     lines = [f"{name} {short(cell[name])}" for name in _RECOVERED if not np.isnan(cell[name])]
-    return "\n".join(lines + ["pruning keeps only one anchor; lower δ"] * bool(np.isnan(cell["cosine"])))
+    if np.isnan(cell["cosine"]):
+        lines.append("pruning keeps only one anchor; lower δ")
+    return "\n".join(lines)
 
 
 def _pair_of(settings: Settings, store: Store, report: Progress) -> tuple[Match, tuple[str, ...]]:

@@ -151,7 +151,9 @@ def spread_of(number: Number) -> Spread | None:
 def quantile(freedom: float) -> float:
     from scipy.special import ndtri, stdtrit  # importing `scipy.stats` would take longer than opening a page
 
-    return float(ndtri(0.975) if freedom == inf else stdtrit(freedom, 0.975))
+    if freedom == inf:
+        return float(ndtri(0.975))
+    return float(stdtrit(freedom, 0.975))
 
 
 def mean_and_deviation(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:

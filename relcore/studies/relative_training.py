@@ -143,7 +143,9 @@ class TrainedCount(Study):
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         rows = dict(zip(_MEASURES, ("its own rows", "rows of another training run"), strict=True))
         enough = enough_anchors(table, "absolute", rows)
-        return enough and (
+        if not enough:
+            return ""
+        return (
             f"The accuracy on absolute rows is {short(average(table, 'absolute'))}. To come within 5 % of it,"
             f" a classifier needs {enough}."
         )

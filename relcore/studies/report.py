@@ -55,16 +55,23 @@ class StudyChart(Recipe, figure="study"):
         return chart_exportable(figure, recipe, name, lambda: study.findings(settings, table))
 
 
+def _cells(finding: Any) -> list[str]:
+    """The cells of a row of findings: what it is, its value, its interval, and how that was computed."""
+    interval = ""
+    if not pd.isna(finding.low):
+        interval = band(finding.low, finding.high)
+    return [finding.what, short(finding.value), interval, f"{finding.n:,}", finding.interval]
+
+
 def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str = "") -> Report:
     """The report of a study. It has the conclusion and the findings. If runs are missing, it tells on how
     many runs they rest."""
     study = runs.study
     spec = runs.spec
     findings = table
-    if len(table):
-        findings = study.findings(spec.settings, table)
     conclusion = ""
     if len(table):
+        findings = study.findings(spec.settings, table)
         conclusion = study.conclusion(spec.settings, table)
     notes = []
     bundled = None
@@ -72,19 +79,15 @@ def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str 
         bundled = {"runs": len(groups), "date": groups[0].date, "commit": groups[0].commit}
         bundled["made"] = groups[0].in_words
         notes.append(f"{len(groups):,} of these runs came with Relscope. {groups[0].in_words}")
-    shown = [["finding", "value", "95 %", "n", "interval"]]
-    for row in findings.itertuples() if len(findings) else ():
-        if row.low != row.low:
-            interval = ""
-        else:
-            interval = band(row.low, row.high)
-        shown.append([row.what, short(row.value), interval, f"{row.n:,}", row.interval])
+    shown = []
+    if len(findings):
+        shown = [["finding", "value", "95 %", "n", "interval"], *map(_cells, findings.itertuples())]
     sentence = conclusion or "No finding yet."
     if len(table) < len(runs):
         sentence += f" So far: {len(table):,} of {counted(len(runs), 'run')}."
     return Report(
         sentence,
-        [Table("rows", table), Table("findings", findings, shown if len(findings) else ())],
+        [Table("rows", table), Table("findings", findings, shown)],
         {"study": spec.to_json(), "came_with_relscope": bundled, "conclusion": conclusion},
         notes,
         {"study": lambda: StudyChart(study=spec.to_json(), chart=chart).draw(table)},

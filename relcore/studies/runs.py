@@ -112,8 +112,10 @@ class StudyRuns:
             if entry := store.summary(key):
                 lasted = entry.metadata["seconds"]
                 plan = self.study.seconds(entry.metadata["settings"])
-                if plan:
-                    (here if store.bundled_group(key) is None else came).append((lasted, plan))
+                if plan and store.bundled_group(key) is None:
+                    here.append((lasted, plan))
+                elif plan:
+                    came.append((lasted, plan))
         before = 1.0
         if came:
             before = sum(lasted for lasted, _ in came) / sum(plan for _, plan in came)
@@ -150,13 +152,16 @@ class StudyRuns:
         under_way = [job for job, _ in running + states["queued"]]
         here = any(job.here for job in under_way)
         done = sum(queue.store.has(key, own=here) for key in self.keys)
+        left = None
+        if under_way:
+            left = self._left(queue, here, running)
         return StudyProgress(
             done,
             len(running),
             len(states["queued"]),
             tuple(f"{job.title}: {status.error}" for job, status in states["failed"]),
             len(self),
-            self._left(queue, here, running) if under_way else None,
+            left,
             running[0][1].message if running else "",
             bool(states["cancelled"]),
             sum(share for share, _ in self._shares(queue, running)),

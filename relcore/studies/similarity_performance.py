@@ -97,7 +97,9 @@ class SimilarityPerformance(Study):
         chosen = _CHOSEN[options["similarity"]]
         good = _good(table)
         charts = {"over models": _scatter(table, chosen)}
-        return charts | ({"over epochs": _by_epoch(good, chosen)} if len(good) else {})
+        if len(good):
+            charts["over epochs"] = _by_epoch(good, chosen)
+        return charts
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         good = _good(table)

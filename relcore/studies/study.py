@@ -41,7 +41,9 @@ def Option(
     """A setting that the user chooses. It is one of the choices; if `many`, it may be several. Without
     choices, it is any list of strings. `names` are the labels of the choices.
     """
-    item = type((*choices, "")[0])
+    item = str
+    if choices:
+        item = type(choices[0])
     named = dict(zip(choices, names or map(str, choices), strict=True))
     given = Setting(label=label, choices=named, help=help, distinct=many and bool(choices))
     return complete(given, name, tuple[item, ...] if many else item, default)

@@ -60,8 +60,11 @@ def run_universe(options: argparse.Namespace) -> Report:
             raise SpaceError(
                 f"{verb}: expected a universe's file and a space, got {quote(rest) or 'neither'}"
             )
-        given = options, Path(rest[0]), load(space_spec(rest[1]), again=True)
-        return (_add_to_universe if verb == "add" else _map_to_universe)(*given)
+        file = Path(rest[0])
+        space = load(space_spec(rest[1]), again=True)
+        if verb == "add":
+            return _add_to_universe(options, file, space)
+        return _map_to_universe(options, file, space)
     need_suffix(options.output, [SUFFIX])
     specs = [spec for text in options.spaces for spec in space_specs(text)]
     inputs = loaded_spaces(options, specs)

@@ -246,9 +246,9 @@ class Universe(Reported):
 
     def report(self, **figures: Any) -> Report:
         """A report with one line per space, which has the `score` of the space."""
-        best = self.best_chance
-        chance = best and {"mean": best.mean, "low": best.low, "high": best.high}
-        facts = {"spaces": self.names, "dimension": self.dimension, "best_chance": chance}
+        facts = {"spaces": self.names, "dimension": self.dimension, "best_chance": None}
+        if best := self.best_chance:
+            facts["best_chance"] = {"mean": best.mean, "low": best.low, "high": best.high}
         rows = [["model", "dimensions", "fitted on", "tested on", "same row", "by chance"]]
         for member in self.members:
             share = member.score.top1
