@@ -74,7 +74,8 @@ def cached(
                     results.popitem(last=False)
             with lock:
                 if not values:
-                    with st.spinner(spinner) if spinner else nullcontext():
+                    waiting = st.spinner(spinner) if spinner else nullcontext()
+                    with waiting:
                         values.append(function(*arguments))
             return values[0]
 
@@ -139,8 +140,13 @@ def file_stamps(paths: Sequence) -> Stamps:
     Raises a SpaceError for a path that this session may not read. Sessions share the caches, so call this
     before a cached function.
     """
-    paths = [access.readable_path(path) for path in paths]
-    files = [file for path in paths for file in (files_in(path) if path.is_dir() else [path])]
+    files = []
+    for path in paths:
+        path = access.readable_path(path)
+        if path.is_dir():
+            files += files_in(path)
+        else:
+            files.append(path)
     return tuple(
         (about.st_mtime_ns, about.st_size) for path in files if path.is_file() and (about := path.stat())
     )
@@ -479,11 +485,11 @@ def colors_of(workspace: Workspace, pair: Match) -> list[str]:
 def table_columns(workspace: Workspace) -> list[str]:
     """The columns in the tables of both spaces, each name once. Returns [] if a table cannot be read now."""
     names: list[str] = []
-    source = workspace.source
-    target = workspace.target
+    ends = [workspace.source, workspace.target]
     # Read the table of metadata once if both spaces name the same one, because opening it takes seconds.
-    same = source.option("metadata") and source.options == target.options
-    for end in (source,) if same else (source, target):
+    if ends[0].option("metadata") and ends[0].options == ends[1].options:
+        ends = ends[:1]
+    for end in ends:
         try:
             names += _table_of(end).names
         except SpaceError:

@@ -203,10 +203,16 @@ class Items:
 def items_of(workspace: Workspace) -> Items | None:
     """The texts or pictures behind the compared spaces, from their dataset or from columns of their files.
     Returns None if there are none."""
-    ends = (workspace.source, workspace.target)
-    named = (spec if spec.source == "file" or spec.rows_of != spec else spec.dataset for spec in ends)
-    specs = tuple(dict.fromkeys(spec for spec in named if spec is not None))
-    return _items(specs) if specs else None
+    specs = dict.fromkeys(map(_with_items, (workspace.source, workspace.target)))
+    specs.pop(None, None)
+    return _items(tuple(specs)) if specs else None
+
+
+def _with_items(spec: SpaceSpec) -> SpaceSpec | DatasetSpec | None:
+    """The file or the dataset that has the texts or pictures of a space; None if there is none."""
+    if spec.source == "file" or spec.rows_of != spec:
+        return spec
+    return spec.dataset
 
 
 def _stamp(spec: DatasetSpec | SpaceSpec) -> Hashable:
@@ -302,12 +308,15 @@ def rows_html(items: Items | None, ids: Sequence[str]) -> list[str]:
     texts = none
     if items is not None and items.has_texts:
         texts = items.texts(ids)
-    return [
-        f'<img src="{picture}" alt="{plain_html(one, NAME)}">'
-        if picture
-        else f"<b>{plain_html(cut(text, _SENTENCE) if text else one, NAME)}</b>"
-        for one, picture, text in zip(ids, pictures, texts, strict=True)
-    ]
+    return list(map(_row_html, ids, pictures, texts))
+
+
+def _row_html(identifier: str, picture: str, text: str) -> str:
+    if picture:
+        return f'<img src="{picture}" alt="{plain_html(identifier, NAME)}">'
+    if text:
+        return f"<b>{plain_html(cut(text, _SENTENCE), NAME)}</b>"
+    return f"<b>{plain_html(identifier, NAME)}</b>"
 
 
 def found_html(shown: str, same: bool, alike: bool) -> str:

@@ -53,9 +53,9 @@ def remembered(widget: Callable, *given: Any, **named: Any) -> Any:
 
 def _is_plain(value: Any) -> bool:
     """Whether a value can be written as JSON and read back unchanged."""
-    return all(
-        isinstance(item, str | int | float) for item in (value if isinstance(value, list) else [value])
-    )
+    if isinstance(value, list):
+        return all(isinstance(item, str | int | float) for item in value)
+    return isinstance(value, str | int | float)
 
 
 def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:

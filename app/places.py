@@ -50,8 +50,13 @@ class Place:
         found = {}
         for name, entry in TABS.items():
             place, _, title = name.partition(" ")
-            if place == self.name:
-                found[title.capitalize() if entry.plugin else entry.title] = entry
+            if place != self.name:
+                continue
+            if not entry.plugin:
+                title = entry.title
+            else:
+                title = title.capitalize()
+            found[title] = entry
         return found
 
     @property

@@ -70,7 +70,10 @@ def result_of(
     if job is not None and not retry_requested(job):
         if job.status().state == "done":
             return _read(key, True, task, job.result)
-        follow([job], dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
+        if made:
+            follow([job], dismiss=lambda job: _keys(_HERE).discard(job.key))
+        else:
+            follow([job])
         return None
     if job is None and seconds < slower * AT_ONCE_SECONDS:
         with st.spinner(f"{plain(task.title)} …"):

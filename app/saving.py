@@ -309,7 +309,9 @@ def address(settings: bool = True) -> dict[str, str]:
     linked = step
     if settings:
         linked = _address_of(session.workspace())
-    return linked | ({TAB: own.name} if own and own.snapshot and not own.failed else {})
+    if own and own.snapshot and not own.failed:
+        return linked | {TAB: own.name}
+    return linked
 
 
 def draw_notice(page: str) -> None:

@@ -38,7 +38,9 @@ def keep_upload(uploaded: Any, folder: Path) -> Path:
     content = uploaded.getbuffer()
     place = folder / hashlib.blake2b(content, digest_size=8).hexdigest()
     name = uploaded.name.replace("\\", "/").rsplit("/", 1)[-1]
-    path = place / (name if name.strip(". ") else "upload")
+    if not name.strip(". "):
+        name = "upload"
+    path = place / name
     if not path.exists() or path.stat().st_size != len(content):  # an earlier upload may have been cut short
         try:
             with new_folder(place) as made:

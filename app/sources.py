@@ -206,14 +206,19 @@ def picture_folder(paths: Sequence[Path]) -> Path:
             with new_folder(place) as made:
                 if first.suffix.lower() == ".zip":
                     zip_files.unpack(access.regular_file(first), made, IMAGES)
-                for path in paths if first.suffix.lower() != ".zip" else ():
-                    if not (made / path.name).exists():
-                        name = path.name
-                    else:
-                        name = f"{path.parent.name}-{path.name}"
-                    write(made / name, path.read_bytes())
+                else:
+                    _copy(paths, made)
     os.utime(place.parent)
     return place
+
+
+def _copy(paths: Sequence[Path], folder: Path) -> None:
+    """Copy files into a folder. A file whose name is taken gets the name of its own folder before it."""
+    for path in paths:
+        name = path.name
+        if (folder / name).exists():
+            name = f"{path.parent.name}-{name}"
+        write(folder / name, path.read_bytes())
 
 
 def of_kind(kind: Kind, paths: Sequence[Path]) -> list[Path]:
@@ -221,10 +226,19 @@ def of_kind(kind: Kind, paths: Sequence[Path]) -> list[Path]:
     found = [
         path for path in paths if known_kind(path) == kind or (kind == "Texts" and _is_damaged_table(path))
     ]
-    pictures = [path for path in found if path.suffix.lower() in IMAGES]
-    whole = [path for path in found if path not in pictures]
-    made = [picture_folder([path]) if path.suffix.lower() == ".zip" else path for path in whole]
-    return [*made, *([picture_folder(pictures)] if pictures else [])]
+    places = []
+    pictures = []
+    for path in found:
+        suffix = path.suffix.lower()
+        if suffix in IMAGES:
+            pictures.append(path)
+        elif suffix == ".zip":
+            places.append(picture_folder([path]))
+        else:
+            places.append(path)
+    if pictures:
+        places.append(picture_folder(pictures))
+    return places
 
 
 def _is_damaged_table(path: Path) -> bool:
@@ -245,10 +259,13 @@ def choose_encoding(path: Path) -> str | None:
         messages.warning(error)
     if found == UTF8:
         return ""
+    index = None
+    if found is not None:
+        index = list(ENCODINGS).index(found)
     chosen = st.selectbox(
         "Encoding",
         list(ENCODINGS),
-        index=None if found is None else list(ENCODINGS).index(found),
+        index=index,
         format_func=ENCODINGS.get,
         key=f"data.encoding-{digest_of(str(path))[:12]}",
         help="The bytes are not UTF-8. Choose another encoding if letters look wrong below.",

@@ -111,7 +111,9 @@ def report_table(table: Table) -> None:
 
 
 def show_cautions(pair: Match, anchors: tuple[str, ...]) -> None:
-    for space in (pair.source, pair.target) if anchors else ():
+    if not anchors:
+        return
+    for space in (pair.source, pair.target):
         if caution := _caution(space, anchors):
             messages.warning(caution)
 

@@ -216,11 +216,12 @@ def _pair_with_caption(
     source = pair.source.dimension
     target = pair.target.dimension
     unknown = _is_unpaired(workspace, pair)
-    where = f"in {f'all {len(pair.spaces)}' if pair.others else 'both'}"
     if unknown:
         paired = ", not paired yet"
+    elif pair.others:
+        paired = f" in all {len(pair.spaces)}"
     else:
-        paired = f" {where}"
+        paired = " in both"
     facts = [f"{counted(len(pair), 'row')}{paired}"]
     if not pair.others:
         if source == target:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -44,7 +45,9 @@ def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str,
     """The argument that gives the widget this initial value."""
     if widget.__name__ in ("selectbox", "radio"):
         return {"index": list(settings["options"]).index(value)}
-    return {"default" if widget.__name__ in ("segmented_control", "multiselect", "pills") else "value": value}
+    if widget.__name__ in ("segmented_control", "multiselect", "pills"):
+        return {"default": value}
+    return {"value": value}
 
 
 def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
@@ -76,12 +79,15 @@ def _short_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
     """The names of `space_labels`. If the name of an encoder is unique without its dataset, the dataset is
     left out."""
     labels = space_labels(spaces)
-    short = {
-        spec: label.rpartition(" · ")[0] if spec.source == "encoding" and label == spec.name else label
-        for spec, label in labels.items()
-    }
-    names = list(short.values())
-    return {spec: name if name and names.count(name) == 1 else labels[spec] for spec, name in short.items()}
+    short = dict(labels)
+    for spec, label in labels.items():
+        if spec.source == "encoding" and label == spec.name:
+            short[spec] = label.rpartition(" · ")[0]
+    counts = Counter(short.values())
+    for spec, label in labels.items():
+        if not short[spec] or counts[short[spec]] > 1:
+            short[spec] = label
+    return short
 
 
 def several_spaces(
@@ -241,7 +247,9 @@ def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
     if setting.above is not None:  # a number box cannot exclude its lower bound
         low = setting.above + 0.001
         high = 1000 if high is None else high
-    step = setting.step or (1 if setting.number is int else 0.05)
+    step = setting.step
+    if not step:
+        step = 1 if setting.number is int else 0.05
     limits = {"min_value": low, "max_value": high, "step": step}
     limits = {name: value if value is None else setting.number(value) for name, value in limits.items()}
     widget = own.pop("widget", st.number_input)

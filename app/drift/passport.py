@@ -66,10 +66,10 @@ def inputs(workspace: Workspace) -> PassportInputs:
     labels = space_labels(workspace.spaces)
     with st.popover("Open a passport", icon=":material/badge:", key="drift.passport-open"):
         path = _passport_path()
-    old = {
-        **({path: Path(path).name} if path else {}),
-        **{spec: f"Anchors in {label}" for spec, label in labels.items()},
-    }
+    old: dict[str | SpaceSpec, str] = {}
+    if path:
+        old[path] = Path(path).name
+    old |= {spec: f"Anchors in {label}" for spec, label in labels.items()}
     place = results.place_of(workspace.spaces, workspace.source, path)
     index = 0
     if not path:

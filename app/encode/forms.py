@@ -78,7 +78,9 @@ def _available(folder: str | None) -> list[DatasetEntry]:
 
 
 def available(folder: str | None) -> list[DatasetEntry]:
-    return _available(str(access.readable_path(folder)) if folder else None)
+    if folder:
+        folder = str(access.readable_path(folder))
+    return _available(folder or None)
 
 
 def _with_file_times(spec: DatasetSpec) -> tuple:
@@ -109,11 +111,13 @@ def preview(spec: DatasetSpec) -> Preview:
     classes = tuple(sorted(set(labels) - {""}, key=lambda label: natural(Path(label))))
     most = min(n, PICTURES if images else SENTENCES)
     rows = np.unique(np.linspace(0, n - 1, most).round().astype(int)).tolist()
-    shown = [dataset.item(row) for row in rows]
+    sample = [dataset.item(row) for row in rows]
     sizes = ()
     if images:
-        sizes = tuple(sorted({image.size for image in shown}))
-    shown = [png_thumbnail(item, 80) if images else cut(" ".join(item.split()), _LONGEST) for item in shown]
+        sizes = tuple(sorted({image.size for image in sample}))
+        shown = [png_thumbnail(image, 80) for image in sample]
+    else:
+        shown = [cut(" ".join(text.split()), _LONGEST) for text in sample]
     items = tuple(zip((labels[row] for row in rows), shown, strict=True))
     texts = []
     if dataset.kind == "texts" and n <= _MOST_COMPARED:
@@ -363,10 +367,12 @@ def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
     if UNSET in starts.values():
         return []
     several = next((setting.name for setting in settings if setting.several), None)
-    choices = starts.get(several)
+    if not several:
+        return [kind(**starts)]
+    choices = starts.pop(several)
     if not isinstance(choices, tuple):
         choices = (choices,)
-    return [kind(**starts | ({several: choice} if several else {})) for choice in choices]
+    return [kind(**starts, **{several: choice}) for choice in choices]
 
 
 def _sum(costs: Sequence[float | None]) -> float | None:

@@ -23,7 +23,8 @@ def dots(places: tuple[Place, ...], kind: str = "n", r: float = 4) -> str:
 
 
 def stars(*places: Place, kind: str = "c", r: float = 8) -> str:
-    corners = [((r, 0.42 * r)[i % 2], pi * (i - 2.5) / 5) for i in range(10)]
+    lengths = [r, 0.42 * r] * 5  # tips and inner corners by turns
+    corners = [(length, pi * (i - 2.5) / 5) for i, length in enumerate(lengths)]
     drawn = [
         " ".join(f"{x + far * cos(a):.1f},{y + far * sin(a):.1f}" for far, a in corners) for x, y in places
     ]

@@ -43,9 +43,13 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         confirmed |= compute.load_space(session.workspace().target).ids.marks
     chosen = frozenset(_list(setup, outcome, confirmed if used else frozenset())) - confirmed
     if len(result.pairs) > result.n_seeds:
-        unsure = len(result.pairs) - len(result.kept)
-        guesses = [f"{unsure:,} unsure guesses"] * (unsure > 0)
-        label = f"{' and '.join([counted(n_links, 'link')] * (n_links > 0) + guesses)} as .csv"
+        n_unsure = len(result.pairs) - len(result.kept)
+        contents = []
+        if n_links > 0:
+            contents.append(counted(n_links, "link"))
+        if n_unsure > 0:
+            contents.append(f"{n_unsure:,} unsure guesses")
+        label = f"{' and '.join(contents)} as .csv"
         table = delimited_text(links_table(result, every=True))
         exports.download(label, table, "links.csv", "text/csv", "bootstrap.links")
     with st.expander("How this was tested"):

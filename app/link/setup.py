@@ -294,7 +294,10 @@ def _picked_row(spec: SpaceSpec, space: LatentSpace) -> list[str]:
     if is_numbered(space):
         noun = "row"
     table.insert(0, noun, table.pop("id"))
-    st.caption(f"{f'The first {LISTED:,} r' if len(space) > LISTED else 'R'}ows of {plain_name(space.name)}")
+    if len(space) > LISTED:
+        st.caption(f"The first {LISTED:,} rows of {plain_name(space.name)}")
+    else:
+        st.caption(f"Rows of {plain_name(space.name)}")
     return [ids[row] for row in chosen_rows(table, f"bootstrap.rows-{place_of([spec])}", height=260, **look)]
 
 

@@ -82,8 +82,9 @@ def published_as_html(row: PaperRow) -> str:
 
 def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
     numbers = ours.of_groups(groups)
-    in_percent = row.published and any("%" in measure.unit for measure in row.published.measures)
-    percent = {number.unit: "%" if number.unit == SHARE and in_percent else number.unit for number in numbers}
+    units = {number.unit: number.unit for number in numbers}
+    if row.published and any("%" in measure.unit for measure in row.published.measures):
+        units[SHARE] = "%"
     by_label: dict[str, dict[str, Number]] = {}
     for number in numbers:
         by_label.setdefault(number.label, {})[number.metric] = number
@@ -95,7 +96,7 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
     def tables(cell: Callable[[Number, str], str]) -> str:
         alike: dict[tuple, list[list[str]]] = {}
         for label, by_metric in by_label.items():
-            head = [_column_title(name, percent[number.unit]) for name, number in by_metric.items()]
+            head = [_column_title(name, units[number.unit]) for name, number in by_metric.items()]
             cells = [label]
             titles = [""]
             # "source → target" labels become two columns, as in the printed table.
@@ -103,7 +104,7 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
                 cells = [label.replace(found["direction"], ""), found["source"], found["target"]]
                 titles = [row.published.labels[0], "source", "target"]
             lines = alike.setdefault((*titles, *by_metric), [[*titles, *head]])
-            lines.append([*cells, *(cell(one, percent[one.unit]) for one in by_metric.values())])
+            lines.append([*cells, *(cell(one, units[one.unit]) for one in by_metric.values())])
         return "".join(_box(Table(shown=lines), "measured here", "here") for lines in alike.values())
 
     measured = tables(lambda number, unit: _in_unit(number.value, number, unit))
@@ -155,7 +156,12 @@ def _number(number: Number, unit: str) -> str:
 
 
 def verdict_html(on: str, verdict: ClaimVerdict) -> str:
-    kind = {HOLDS: "holds", DOES_NOT: "not"}.get(verdict.word, "partly")
+    if verdict.word == HOLDS:
+        kind = "holds"
+    elif verdict.word == DOES_NOT:
+        kind = "not"
+    else:
+        kind = "partly"
     failed = "".join(f"<br>{_claim(claim)}" for claim in verdict.claims if claim.outcome == NO)
     lines = "".join(f"<li>{_claim(claim)}</li>" for claim in verdict.claims if claim.outcome != NO)
     title = f"{on}: {verdict.word}"
@@ -202,11 +208,12 @@ def _rests_on(numbers: tuple[Number, ...]) -> str:
             number.repeats for number in numbers if number.deviation is not None and number.repeats > 1
         },
     }
-    parts = [
-        f"{name}{min(some):,}" + (f" … {max(some):,}" if len(some) > 1 else "")
-        for name, some in values.items()
-        if some
-    ]
+    parts = []
+    for name, some in values.items():
+        if len(some) > 1:
+            parts.append(f"{name}{min(some):,} … {max(some):,}")
+        elif some:
+            parts.append(f"{name}{min(some):,}")
     return ", ".join(parts) or "one run"
 
 
@@ -368,8 +375,9 @@ def _fits(row: PaperRow, asked: list[str]) -> bool:
     told = [row.name, row.title, row.shows, row.paper.authors, row.paper.short, *studies]
     told += [RUNS[name].data for name in row.run_names()]
     text = " ".join(told).lower()
-    words = set(re.findall(r"\w+", text))
-    return all(word in words if word.isdecimal() else word in text for word in asked)
+    whole = set(re.findall(r"\w+", text))
+    numbers = {word for word in asked if word.isdecimal()}
+    return numbers <= whole and all(word in text for word in asked)
 
 
 def _row(row: PaperRow, verdict: Shown, results: dict[str, Ours]) -> None:
@@ -410,12 +418,15 @@ def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
     if parts and row.differs:
         parts.append(small_print(row.differs, "Differences from the paper:"))
     missing = row.why_not or "No result with the row's settings."
+    title = "Not measured here:"
+    if _NOTHING in missing:
+        title = ""
     for kind in studies_of(row):
         with ways:
             _explore(row, f"Open the study: {STUDIES[kind].title}", kind)
         with right:
             panel.draw_finished(_spec_of(row, kind), f"papers.{row.id}")
-    right.html("".join(parts) or small_print(missing, "" if _NOTHING in missing else "Not measured here:"))
+    right.html("".join(parts) or small_print(missing, title))
     if row.page != "studies":
         with ways:
             _explore(row, f"Open in {_place(row)[1] or _place(row)[0].title}")
@@ -423,20 +434,25 @@ def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
 
 def _explore(row: PaperRow, label: str, kind: str = "") -> None:
     run = _run_of(row, kind)
-    numbers = [
-        f"{name.replace('_', ' ')} {general(value)}"
-        for name, value in (run.settings if run else {}).items()
-        if type(value) in (int, float)
-    ]
+    numbers = []
     measures = ""
+    if run:
+        numbers = [
+            f"{name.replace('_', ' ')} {general(value)}"
+            for name, value in run.settings.items()
+            if type(value) in (int, float)
+        ]
     if run and run.study:
         measures = " Its runs measure these numbers again."
     help_text = None
     if numbers:
         help_text = f"With the table's settings: {', '.join(numbers)}.{measures}"
+    key = f"papers.explore-{row.id}"
+    if kind:
+        key = f"papers.explore-{row.id}-{kind}"
     st.button(
         label,
-        key=f"papers.explore-{row.id}{kind and '-'}{kind}",
+        key=key,
         type="tertiary",
         icon=":material/arrow_forward:",
         help=help_text,
@@ -453,8 +469,13 @@ def _place(row: PaperRow) -> tuple[Place, str]:
 def _run_of(row: PaperRow, kind: str) -> PaperRun | None:
     """The run that reproduces a row of a paper by this kind of study. If `kind` is "", the run on the bundled
     words."""
-    runs = (RUNS[name] for name in row.run_names())
-    return next((run for run in runs if (run.study == kind if kind else run.words)), None)
+    for name in row.run_names():
+        run = RUNS[name]
+        if kind and run.study == kind:
+            return run
+        if not kind and run.words:
+            return run
+    return None
 
 
 def _spec_of(row: PaperRow, kind: str) -> StudySpec:

@@ -194,8 +194,10 @@ class Guard:
         """The app that answers the request, and whether its answer also sets the cookies."""
         scope = asked.scope
         why = ""
+        if scope["type"] == "websocket" and entered and _is_own(asked):
+            return self._app, False
         if scope["type"] == "websocket":
-            return self._app if entered and _is_own(asked) else WebSocketClose(1008), False
+            return WebSocketClose(1008), False
         if scope["path"] == _HEALTH and scope["method"] in ("GET", "HEAD") and not entered:
             return PlainTextResponse("ok"), False
         if not _is_own(asked):

@@ -81,7 +81,9 @@ def _data_folder() -> str | None:
 
 
 def _draw_catalogue(folder: str | None) -> None:
-    entries = _available(str(access.readable_path(folder)) if folder else None)
+    if folder:
+        folder = str(access.readable_path(folder))
+    entries = _available(folder or None)
     for where, title in (
         ("here", "On this machine"),
         ("needs the network", "Not bundled: needs the network"),
@@ -124,10 +126,12 @@ def _draw_place(entries: list[CatalogEntry], where: str) -> None:
         verb = f"Load {what}".strip()
     else:
         verb = f"Download{size}"
-    if buttons.button(verb, disabled=not (one or len(chosen) > 1), **look):
-        loading.load(
-            [one[0]] if one else [replace(entry.spec, limit=_entry_limit(entry, limit)) for entry in chosen]
-        )
+    if not buttons.button(verb, disabled=not (one or len(chosen) > 1), **look):
+        return
+    if one:
+        loading.load([one[0]])
+    else:
+        loading.load([replace(entry.spec, limit=_entry_limit(entry, limit)) for entry in chosen])
 
 
 def _entry_limit(entry: CatalogEntry, limit: int) -> int | None:

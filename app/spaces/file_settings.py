@@ -115,7 +115,11 @@ def describe(
     size = size_in_words(n, dimension, limit)
     if not is_table:
         st.caption(". ".join(filter(None, (size, table and _joined(path, table, read[0])))))
-    options = (*options, *chosen, *((("metadata", str(table)),) if table else ()), *(read[1] if read else ()))
+    options = (*options, *chosen)
+    if table:
+        options = (*options, ("metadata", str(table)))
+    if read:
+        options = (*options, *read[1])
     return SpaceSpec("file", str(path), limit, options), size
 
 
@@ -149,7 +153,9 @@ def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | N
     if chosen is None:
         messages.warning(f"{path.name} has {len(names):,} matrices. Choose the one to load.")
         return None
-    return (("matrix", chosen),) * (chosen != usual), matrices[chosen]
+    if chosen == usual:
+        return (), matrices[chosen]
+    return (("matrix", chosen),), matrices[chosen]
 
 
 def _joined(path: Path, table: Path, columns: Columns) -> str:
@@ -265,7 +271,11 @@ def _draw_columns(columns: Columns, path: Path, encoding: str) -> None:
     cells = read_about(item_rows.first_cells, path, 3, encoding)
     names = {column.name for column in columns.columns}
     # A row of the overview may stand for several columns; show the cells of the first.
-    firsts = [title if title in names else title.partition(" … ")[0] for title in table["column"]]
+    firsts = []
+    for title in table["column"]:
+        if title not in names:
+            title = title.partition(" … ")[0]
+        firsts.append(title)
     for row in range(max(map(len, cells.values()), default=0)):
         table[f"row {row + 1}"] = [cells[name][row] if name in cells else "" for name in firsts]
     widths = {"column": 160, "read as": 120, "why": 220}

@@ -56,14 +56,19 @@ def draw_vectors() -> None:
     with more.popover("More", icon=":material/tune:"):
         limit = row_limit("upload-limit", 1_000_000)
         later = st.container()
-    drop, first = (
-        (head if asks[key] else later).toggle(title, key=key, persist_state="session")
-        for key, title in zip(asks, titles, strict=True)
-    )
+    choices = []
+    for key, title in zip(asks, titles, strict=True):
+        place = head if asks[key] else later
+        choices.append(place.toggle(title, key=key, persist_state="session"))
+    drop, first = choices
     buttons = head.container(horizontal=True, vertical_alignment="center")
     errors = head.container()
     with buttons, st.spinner("Reading the files …"), body:
-        options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
+        options: tuple[tuple[str, str], ...] = ()
+        if first:
+            options = (("duplicates", "first"),)
+        if drop:
+            options = (*options, ("invalid", "drop"))
         described = _describe_all(paths, options, limit, errors)
     ready = [to_load[0] for to_load in described.values() if to_load]
     left_out = [path.name for path, to_load in described.items() if not to_load]
@@ -84,8 +89,11 @@ def draw_vectors() -> None:
                 help="Makes them source and target, with anchors from their shared rows.",
             )
         )
+        label = f"Only load {counted(len(ready), 'file')}"
+        if len(ready) == 1:
+            label = f"Load {names[0]}{size}"
         only = ready and st.button(
-            f"Load {names[0]}{size}" if len(ready) == 1 else f"Only load {counted(len(ready), 'file')}",
+            label,
             key="spaces.load-file",
             type="secondary" if len(ready) > 1 else "primary",
             icon=":material/upload:",

@@ -53,8 +53,11 @@ def draw() -> None:
     for space in spaces:
         size = f"{counted(space.n, 'row')} × {space.width:,} in {counted(len(space.shards), 'shard')}"
         st.caption(f"{plain_name(space.name)}: {size}")
+    label = "Draw a sample and load it"
+    if len(places) > 1:
+        label = "Draw samples and compare"
     if st.button(
-        "Draw a sample and load it" if len(places) < 2 else "Draw samples and compare",
+        label,
         key="shards.draw",
         icon=":material/shuffle:",
         type="primary",

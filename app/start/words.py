@@ -125,11 +125,18 @@ def share_number(found: Score, meaning: str) -> str:
 def columns(shares: Mapping[str, float | None], now: str) -> str:
     """A column chart as HTML. For each name, a column shows the share of rows that match; it is empty if the
     share is None. The column of the name `now` is highlighted."""
-    drawn = "".join(
-        f'<div class="{"now" if name == now else ""}"><b>{"" if share is None else percent(share)}</b>'
-        f'<i style="height:{100 * (share or 0):.1f}%"></i><span>{plain_html(name)}</span></div>'
-        for name, share in shares.items()
-    )
+    drawn = ""
+    for name, share in shares.items():
+        highlighted = "now" if name == now else ""
+        number = ""
+        height = 0.0
+        if share is not None:
+            number = percent(share)
+            height = 100 * share
+        drawn += (
+            f'<div class="{highlighted}"><b>{number}</b>'
+            f'<i style="height:{height:.1f}%"></i><span>{plain_html(name)}</span></div>'
+        )
     many = " many" if len(shares) > 8 else ""
     if [*shares.values()].count(None) == len(shares) - 1:
         drawn += "<em>Try one: its bar appears</em>"

@@ -196,7 +196,9 @@ def _sentences(columns: Columns, place: str) -> tuple[list[SpaceSpec], Pairs] | 
             )
             sides.append((name, columns[name], encoder))
     specs = _encoded_spaces(sides)
-    return specs and (specs, ())
+    if not specs:
+        return None
+    return specs, ()
 
 
 def _two_spaces(workspace: Workspace, key: str) -> list[SpaceSpec]:

@@ -61,7 +61,9 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
     """Draw all choosers for the session's spaces or an example. Returns the setup (None while it is
     incomplete) and the container of the rarely used choosers."""
     own = _candidates(workspace)
-    titles = ({_OWN: "Spaces of this session"} if len(own) > 1 else {}) | EXAMPLES
+    titles = EXAMPLES
+    if len(own) > 1:
+        titles = {_OWN: "Spaces of this session"} | EXAMPLES
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="stitch-choosers"):
         key = "stitch.example"
         if len(own) > 1:
@@ -93,9 +95,10 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
     told.caption(
         f"Does the classifier of one model work on the encoder of another? Nothing is trained again. {of}"
     )
-    left_out = [
-        spec for spec in workspace.models[:2] if setup and spec not in (own if example else setup.specs)
-    ]
+    left_out = []
+    if setup:
+        stitched = own if example else setup.specs
+        left_out = [spec for spec in workspace.models[:2] if spec not in stitched]
     if left_out and not (example and left_out[0].source == "bundled"):
         names = plain(" and ".join(map(space_name, left_out)))
         st.caption(

@@ -136,7 +136,9 @@ def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None)
 
 def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     look = _look(dataset.digest, dataset)
-    sources = ({"draw": "Draw"} if look.on_dark else {}) | {"test": "Test row", "upload": "Upload"}
+    sources = {"test": "Test row", "upload": "Upload"}
+    if look.on_dark:
+        sources = {"draw": "Draw"} | sources
     if not is_shared():  # not in a shared app, whose users may be on other machines
         sources |= {"camera": "Camera"}
     source = segments("Picture", sources, "stitch.try-way")
@@ -449,11 +451,13 @@ def lead(answers: Answers, truth: str = "") -> str:
     for name, (i, j) in zip(short_names(answers.encoders)[0], enumerate(answers.own), strict=True):
         own.setdefault(answers.answer(i, j), []).append(plain_html(name_of(name)))
     own.pop("", None)
-    alone = [
-        f"{f'all {len(names)}' if len(names) == len(answers.own) > 2 else and_list(names)}"
-        f" {'says' if len(names) == 1 else 'say'} <b>{plain_html(answer)}</b>"
-        for answer, names in own.items()
-    ]
+    alone = []
+    for answer, names in own.items():
+        who = and_list(names)
+        if len(names) == len(answers.own) > 2:
+            who = f"all {len(names)}"
+        verb = "says" if len(names) == 1 else "say"
+        alone.append(f"{who} {verb} <b>{plain_html(answer)}</b>")
     pairs = "pair" if changed == 1 else "pairs"
     rest = (
         f"Stitching changes the answer of {changed or 'no'} {pairs}. Not stitched, {'; '.join(alone)}.{known}"

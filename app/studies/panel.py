@@ -54,12 +54,14 @@ def choose_study() -> Study | None:
         ).lower()
     words = asked.split()
     rows = named_rows(asked)
-    kinds = [
-        kind
-        for kind, study in studies.items()
-        if (not set(rows).isdisjoint(rows_of_study(kind)) if rows else _fits(study, words))
-        or (not words and study.topic == topic)
-    ]
+    kinds = []
+    for kind, study in studies.items():
+        if rows:
+            fits = not set(rows).isdisjoint(rows_of_study(kind))
+        else:
+            fits = _fits(study, words)
+        if fits or (not words and study.topic == topic):
+            kinds.append(kind)
     if rows:
         _row_links(rows, "In Papers:", with_paper=True)
     if rows and not kinds:

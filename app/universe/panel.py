@@ -443,7 +443,9 @@ def _rows(recipe: UniverseChart | None, universe: Universe, *spaces: tuple[str, 
 def _chart(
     workspace: Workspace, universe: Universe, by_name: dict[str, SpaceSpec], recipe: UniverseChart | None
 ) -> None:
-    titles = charts_of(universe) | ({"similarity": "Other scores"} if len(by_name) > 1 else {})
+    titles = charts_of(universe)
+    if len(by_name) > 1:
+        titles = titles | {"similarity": "Other scores"}
     chart = segments("Show", titles, f"universe.chart-{len(titles)}", label_visibility="collapsed")
     if chart == "similarity":
         compare_scores(workspace, list(by_name.values()))

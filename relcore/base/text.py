@@ -29,6 +29,13 @@ def harmless(text: str) -> str:
     return _STEERING.sub("\N{REPLACEMENT CHARACTER}", _RETURN.sub(" ", text))
 
 
+def shortened(text: str, most: int) -> str:
+    """The text, cut to `most` characters, of which the last one is then "…"."""
+    if len(text) <= most:
+        return text
+    return text[: most - 1] + "…"
+
+
 def visible(text: object, most: int = LONGEST) -> str:
     """The text after `harmless`, on one line and cut to `most` characters.
 
@@ -39,10 +46,7 @@ def visible(text: object, most: int = LONGEST) -> str:
     >>> visible("embedding", most=4)
     'emb…'
     """
-    shown = str(text)
-    if len(shown) > most:
-        shown = shown[: most - 1] + "…"
-    return harmless(_BLANK.sub(" ", shown))
+    return harmless(_BLANK.sub(" ", shortened(str(text), most)))
 
 
 def encodable(data: Any) -> Any:

@@ -130,11 +130,13 @@ class LiveComparison:
             m = len(chosen)
         n_near = 0 if row is None else min(k, m)
         near = np.empty((len(self.sides), n_near), dtype=np.int64)
-        weights = [[] if self.reduction.align else self._weights(name) for name in self.representations]
+        weights: list[list[tuple[np.ndarray, np.ndarray]]] = []
+        if not self.reduction.align:
+            weights = [self._weights(name) for name in self.representations]
         drawn: list[list[Array]] = []
         for side, units in enumerate(shown):
             # A single pass over the rows gives all maps and the similarities.
-            columns = [both[side][0] for both in weights if both]
+            columns = [both[side][0] for both in weights]
             if row is not None:
                 columns.append(self.held.anchor(side, row)[:, None])
             if columns:
@@ -151,7 +153,7 @@ class LiveComparison:
                         near[side] = found
                     else:
                         near[side] = chosen[found]
-            drawn.append([axes[2 * i : 2 * i + 2] for i, both in enumerate(weights) if both])
+            drawn.append([axes[2 * i : 2 * i + 2] for i in range(len(weights))])
         if self.reduction.align:
             turned = [[where.put(picture.T) for picture in both] for both in self.maps().values()]
             if numbers is not None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from relcore.base.kinds import need_kinds
 from relcore.base.numbers import short
+from relcore.base.text import shortened
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe
 from relcore.drift.check import Drift, DriftCheck, shares_in_words
@@ -104,11 +105,7 @@ def _points(name: str, measures: list[Measure], beside: float) -> Line:
 
 def _distinct(names: list[str] | tuple[str, ...]) -> list[str]:
     """The names, cut to `_LONGEST` characters. Names that are then equal get numbers."""
-    cut = []
-    for name in names:
-        if len(name) > _LONGEST:
-            name = f"{name[: _LONGEST - 1]}…"
-        cut.append(name)
+    cut = [shortened(name, _LONGEST) for name in names]
     distinct = []
     for number, name in enumerate(cut, 1):
         if cut.count(name) > 1:

@@ -130,8 +130,12 @@ def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
 def _color_view(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
     if spec.color_by != "labels":
         # Do not show only the number of a pivot, which could be taken for the number of a colour.
-        names = tuple(f"near row {pivot}" if pivot.isdecimal() else pivot for pivot in spec.pivots)
-        return View(rows, belongs[rows], names)
+        names = []
+        for pivot in spec.pivots:
+            if pivot.isdecimal():
+                pivot = f"near row {pivot}"
+            names.append(pivot)
+        return View(rows, belongs[rows], tuple(names))
     if space.labels is None:
         raise SpaceError(f"color_by 'labels': {space.name!r} has no labels; colour by pivots")
     names = tuple(sorted(set(space.labels) - {""}))
@@ -242,8 +246,13 @@ def representation_of_pane(pane: str, spec: ReductionSpec) -> tuple[str, Reducti
 def drawn_panes(panes: Sequence[str], widths: Sequence[int], spec: ReductionSpec) -> tuple[str, ...]:
     """The distinct panes that are drawn. If the absolute spaces have no common map, each is drawn in its own
     map."""
-    shared = fitting_reduction(widths, spec).fit == "first"
-    return tuple(dict.fromkeys(OWN if pane == "absolute" and not shared else pane for pane in panes))
+    is_shared = fitting_reduction(widths, spec).fit == "first"
+    drawn = []
+    for pane in panes:
+        if pane == "absolute" and not is_shared:
+            pane = OWN
+        drawn.append(pane)
+    return tuple(dict.fromkeys(drawn))
 
 
 def fitting_reduction(widths: Sequence[int], spec: ReductionSpec) -> ReductionSpec:
@@ -542,7 +551,9 @@ def orient_pairs(
         own = pane == OWN or (pane == "absolute" and len({space.dimension for space in pair.spaces}) > 1)
         is_one_map = spec.align or (spec.fit == "first" and not own)
         others = [_rotate(other, turn if is_one_map else turn_onto(other, turned)) for other in others]
-        oriented[pane] = ([turned, *others], note if still and is_one_map else f"{note}, {NOTE}")
+        if not (still and is_one_map):
+            note = f"{note}, {NOTE}"
+        oriented[pane] = ([turned, *others], note)
     return oriented
 
 

@@ -126,8 +126,10 @@ def relevance_of(
     if not relevance.nnz:
         named = []
         for place in np.flatnonzero(~known)[:3]:
-            unknown_query = query[place] < 0
-            named.append(judgements[place].query if unknown_query else judgements[place].row)
+            if query[place] < 0:
+                named.append(judgements[place].query)
+            else:
+                named.append(judgements[place].row)
         got = "no grade above 0"
         if named:
             got = f"unknown ids, first {quote(named)}"

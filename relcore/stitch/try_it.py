@@ -18,6 +18,7 @@ from relcore.base.names import METHODS, STITCHED
 from relcore.base.numbers import band, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
+from relcore.base.text import shortened
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encodings import trained_weights
 from relcore.catalog.task import SpacesRecipe
@@ -368,17 +369,11 @@ def matrices_of(answers: Answers) -> Matrices:
     return Matrices((panel,), (0, 1), "probability of the answer", alt, "encoder", "classifier of")
 
 
-def _row_of(item: Item, spec: SpaceSpec, store: Store) -> np.ndarray | None:
+def _row_of(item: str | Image, spec: SpaceSpec, store: Store) -> np.ndarray | None:
     """The row (1, d) of an item; None if its encoder cannot encode new items."""
     if why_not(spec):
         return None
     return item_encoder(spec, store).rows([item])
-
-
-def _shortened(name: str) -> str:
-    if len(name) <= _LONGEST:
-        return name
-    return name[: _LONGEST - 1] + "…"
 
 
 def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
@@ -386,8 +381,8 @@ def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
     agrees = answers.agrees(i, j)
     if not top:
         return "", "this method cannot stitch spaces of different widths"
-    answer = _shortened(answers.answer(i, j))
-    own = _shortened(answers.answer(i, answers.own[i]))
+    answer = shortened(answers.answer(i, j), _LONGEST)
+    own = shortened(answers.answer(i, answers.own[i]), _LONGEST)
     other = ""
     kind = "stitched"
     if answers.own[i] == j:

@@ -81,12 +81,13 @@ def ours_of(name: str, runs: StudyRuns, store: Store, commit: str = "") -> Ours:
 def _training(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
     forms = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened (ours)"}
     columns = ["F1", "accuracy", *(name for name in table if name.startswith("F1 of "))]
+    metrics = dict.fromkeys(columns, "weighted F1") | {"accuracy": "accuracy"}
     encoders = {name: name.partition(" of ")[2].partition(" · ")[0] for name in columns}
     return mean_and_deviation(
         [
             {
                 "label": f"{forms[run['features']]}, {encoders[column] or 'mean of 4 encoders'}",
-                "metric": "accuracy" if column == "accuracy" else "weighted F1",
+                "metric": metrics[column],
                 "value": run[column],
                 "n": run["test rows"],
                 "baseline": run["chance"],
