@@ -43,8 +43,8 @@ MOST = {
 }
 # Most hidden choices, in all files of a folder. They may only fall.
 MOST_HIDDEN = {
-    "relcore": 270,
-    "app": 64,
+    "relcore": 0,
+    "app": 0,
     "pages": 0,
     "plugins": 14,
     "tests": 102,

@@ -266,9 +266,7 @@ def _further_choosers(workspace: Workspace) -> None:
         "Keep the orientation",
         "view.oriented",
         workspace.oriented,
-        lambda value: session.edit(
-            "keep the orientation" if value else "orientation as computed", oriented=value
-        ),
+        _set_oriented,
         help=(
             "Turns and mirrors the maps so that they agree with the absolute map of the first space. Off:"
             " maps as computed. Changes the display only."
@@ -290,6 +288,13 @@ def _further_choosers(workspace: Workspace) -> None:
         number("UMAP minimum distance", "min_dist", 0.0, 1.0, 0.05)
     if is_tsne(reduction):
         number("perplexity", "perplexity", 2.0, 200.0)
+
+
+def _set_oriented(value: bool) -> None:
+    step = "orientation as computed"
+    if value:
+        step = "keep the orientation"
+    session.edit(step, oriented=value)
 
 
 def _choose_pivots(pair: Match, pivots: list[str]) -> None:

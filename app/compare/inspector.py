@@ -275,24 +275,25 @@ def _names_of(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str,
         else:
             about = f"{label} · {identifier}"
         title = " · ".join(filter(None, (text, about)))
-        named[identifier] = (image, text or (label if picture else "") or identifier, title)
+        name = text or identifier
+        if picture and label and not text:
+            name = label
+        named[identifier] = (image, name, title)
     return named
 
 
 def items_html(pair: Match, ids: list[str], items: Items) -> str:
-    pictures = items.has_pictures
-    named = _names_of(pair, ids, items).values()
-    cells = "".join(
-        f'<li title="{plain_html(title)}">{image if pictures else f"<span>{plain_html(name)}</span>"}</li>'
-        for image, name, title in named
-        if image or not pictures
-    )
-    if pictures:
+    cells = ""
+    for image, name, title in _names_of(pair, ids, items).values():
+        if not items.has_pictures:
+            cells += f'<li title="{plain_html(title)}"><span>{plain_html(name)}</span></li>'
+        elif image:
+            cells += f'<li title="{plain_html(title)}">{image}</li>'
+    kind = "list"
+    label = "Texts"
+    if items.has_pictures:
         kind = "grid"
         label = "Pictures"
-    else:
-        kind = "list"
-        label = "Texts"
     return f'<ul class="relscope-{kind}" aria-label="{label}">{cells}</ul>'
 
 
@@ -355,20 +356,28 @@ def _many(
     if n_anchors:
         st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
     new = n_offered(len(chosen) - n_anchors, len(set(anchors)))
+    help_add = "All scores follow the new anchors."
+    if new < len(chosen) - n_anchors:
+        help_add = LIMIT_HELP
     only = n_offered(len(chosen))
+    label_only = "Use only these as anchors"
+    help_only = None
+    if only < len(chosen):
+        label_only = f"Use only {only:,} of these as anchors"
+        help_only = LIMIT_HELP
     for label, key, help_text, disabled, call, given in (
         (
             f"Add {counted(new, 'anchor')}",
             "add",
-            LIMIT_HELP if new < len(chosen) - n_anchors else "All scores follow the new anchors.",
+            help_add,
             not new,
             lambda: session.add_anchors(new_anchor_ids(chosen, session.workspace().anchors)),
             (),
         ),
         (
-            "Use only these as anchors" if only == len(chosen) else f"Use only {only:,} of these as anchors",
+            label_only,
             "only",
-            LIMIT_HELP if only < len(chosen) else None,
+            help_only,
             False,
             lambda: session.set_anchors(f"use {only} selected as anchors", new_anchor_ids(chosen)),
             (),

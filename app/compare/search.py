@@ -126,8 +126,10 @@ def search_box(pair: Match, key: str) -> None:
             how = f"a vector of {len(vector)} numbers"
         else:
             how = _how(workspace, pair, query)
+        if not how and not n:
+            note = "No row matches."
         if not how:
-            return matches, note or ("" if n else "No row matches.")
+            return matches, note
         if vector is not None:
             name = "Nearest rows"
         else:

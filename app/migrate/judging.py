@@ -104,7 +104,9 @@ def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], end
 def _ask(setup: MigrateSetup, option: str, question: BlindQuestion, number: int) -> None:
     (query,) = _items_as_html(setup.items(queries=True), [question.query])
     messages.lead(f"<strong>Query:</strong> {query}")
-    sides = [("keep", question.keep), ("other", question.other)][:: -1 if question.is_turned else 1]
+    sides = [("keep", question.keep), ("other", question.other)]
+    if question.is_turned:
+        sides.reverse()
     for column, name, (_, ids) in zip(st.columns(2, border=True), ("Left", "Right"), sides, strict=True):
         rows = "".join(f"<li>{row}</li>" for row in _items_as_html(setup.items(), ids))
         column.html(f'<strong>{name}</strong><ol class="relscope-found">{rows}</ol>')
@@ -139,10 +141,12 @@ def _items_as_html(items: Items | None, ids: Sequence[str]) -> list[str]:
         pictures = [""] * len(ids)
     lines = []
     for name, text, picture in zip(ids, texts, pictures, strict=True):
-        image = ""
+        shown = cut(text, _LONGEST)
         if picture:
             image = f'<img src="{picture}" alt="Picture {plain_html(name)}">'
-        lines.append(image + plain_html(cut(text, _LONGEST) or ("" if picture else name)))
+            lines.append(image + plain_html(shown))
+        else:
+            lines.append(plain_html(shown or name))
     return lines
 
 

@@ -264,6 +264,17 @@ def _settings(
     return StitchSetup(specs, spec)
 
 
+def _in_natural_order(label: str) -> list[tuple[int, int, str]]:
+    """A sort key that puts "2" before "10"."""
+    key = []
+    for part in filter(None, re.split(r"(\d+)", label)):
+        if part.isdecimal():
+            key.append((0, int(part), ""))
+        else:
+            key.append((1, 0, part))
+    return key
+
+
 def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
     if not remembered(
         st.toggle,
@@ -273,11 +284,7 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
     ):
         return ()
 
-    def natural(label: str) -> list:  # so that "2" comes before "10"
-        parts = filter(None, re.split(r"(\d+)", label))
-        return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
-
-    usual = sorted(classes, key=natural)
+    usual = sorted(classes, key=_in_natural_order)
     key = f"stitch.order-{place}"
     chosen = remembered(st.multiselect, "From low to high", classes, default=usual, key=key)
     missing = len(classes) - len(chosen)

@@ -83,7 +83,9 @@ def with_their_tables(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> l
         owners = []
         if spaces and plain_file and is_metadata(Path(spec.name)):
             owners = _owners(spaces, spec, in_order)
-        spaces = [_with_metadata(item, spec.name) if item in owners else item for item in spaces]
+        for place, item in enumerate(spaces):
+            if item in owners:
+                spaces[place] = _with_metadata(item, spec.name)
         if not owners:
             spaces.append(spec)
     return spaces

@@ -167,8 +167,8 @@ def compare_shards(
     # As in `comparison.class_labels`, the classes are the labels of the source, or of the target if the
     # source has none.
     classes_of = next((side for side in (0, 1) if all(shard.labels for shard in spaces[side].shards)), -1)
-    n_candidates = n_queries + (anchors if isinstance(anchors, int) else len(anchors))
-    work = Survey(n_candidates, wanted=wanted_ids(source, anchors), classes_of=classes_of)
+    n_anchors = anchors if isinstance(anchors, int) else len(anchors)
+    work = Survey(n_queries + n_anchors, wanted=wanted_ids(source, anchors), classes_of=classes_of)
     survey = runner.run(work, parts, "survey")
     need_distinct_ids(source, survey)
     if anchors == 0:
@@ -292,6 +292,7 @@ class ShardedPair(RowPair):
         return super().plan(question, roles)
 
     def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
-        together = Plans(tuple(plans), self.dropped, self._classes_of if self.labelled == "some" else -1)
+        classes_of = self._classes_of if self.labelled == "some" else -1
+        together = Plans(tuple(plans), self.dropped, classes_of)
         work = BlockWork(keep(self.runner.store, together))
         return SeveralSums.from_arrays(plans, self.runner.run(work, self.parts, "compare").arrays).each

@@ -295,8 +295,9 @@ class _Total:
                 whole = self.work.key(self.parts[: self.n])
                 arrays, facts = self.merged.result()
                 self.store.put(whole, arrays, {"facts": facts, "ran": self.ran})
-                for part in () if self.work.writes else self._added:
-                    self.store.remove(part)
+                if not self.work.writes:
+                    for part in self._added:
+                        self.store.remove(part)
                 self._added = [whole]
 
     def _is_good(self, key: str) -> bool:

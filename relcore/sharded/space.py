@@ -116,7 +116,9 @@ class Shard:
     ) -> Iterator[tuple[ShardBlock, np.ndarray, np.ndarray]]:
         """Find rows by their numbers, counted from the shard's first row. Yield each block that contains some
         of them, which of `rows` it contains, and their positions in the block."""
-        for block in self.blocks(labels=labels) if len(rows) else ():
+        if not len(rows):
+            return
+        for block in self.blocks(labels=labels):
             which = np.flatnonzero((rows >= block.first) & (rows < block.first + len(block.vectors)))
             yield block, which, rows[which] - block.first
 
@@ -209,7 +211,7 @@ class NpyShard(Shard):
             stream.seek(at)
             for first in range(0, shape[0], rows):
                 m = min(rows, shape[0] - first)
-                texts = [None if column is None else list(islice(column, m)) for column in columns]
+                texts = [_next_lines(column, m) for column in columns]
                 if any(text is not None and len(text) < m for text in texts):
                     raise self._unpaired("fewer")
                 if "" in (texts[0] or ()):
@@ -239,6 +241,12 @@ class NpyShard(Shard):
             f"{self.name}: expected {self.n:,} ids or labels beside it, one per row, got {got}; write both"
             " again"
         )
+
+
+def _next_lines(column: Iterator[str] | None, m: int) -> list[str] | None:
+    if column is None:
+        return None
+    return list(islice(column, m))
 
 
 def _lines(url: str) -> Iterator[str]:
@@ -507,13 +515,21 @@ def _with_first_rows(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
                 " one by one"
             )
         if bool(shard.ids) != bool(first.ids):
-            without = quote([(first if shard.ids else shard).name])
+            without = shard.name
+            if shard.ids:
+                without = first.name
             raise SpaceError(
-                f"{place!r:.200}: expected ids in all shards or in none, {without} has none; write its"
-                " ids, too"
+                f"{place!r:.200}: expected ids in all shards or in none, {quote([without])} has none; write"
+                " its ids, too"
             )
     starts = np.cumsum([0, *(shard.n for shard in full)]).tolist()
     return tuple(replace(shard, start=start) for shard, start in zip(full, starts, strict=False))
+
+
+def _described(shard: Shard | None, space: ShardedSpace) -> str:
+    if shard is None:
+        return f"none of {space.name!r}"
+    return f"{shard.n:,} rows in {shard.name!r} of {space.name!r}"
 
 
 def shard_pairs(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]]:
@@ -522,16 +538,10 @@ def shard_pairs(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard,
     """
     for first, second in zip_longest(source.shards, target.shards):
         if first is None or second is None or first.n != second.n:
-            pairs = (first, source), (second, target)
-            here, there = (
-                f"{shard.n:,} rows in {shard.name!r} of {space.name!r}"
-                if shard
-                else f"none of {space.name!r}"
-                for shard, space in pairs
-            )
             raise SpaceError(
-                f"expected shards with the same rows in the same order, got {here} and {there}; write both"
-                " with the same rows per shard, sorted by id"
+                "expected shards with the same rows in the same order, got"
+                f" {_described(first, source)} and {_described(second, target)}; write both with the same"
+                " rows per shard, sorted by id"
             )
     return list(zip(source.shards, target.shards, strict=True))
 

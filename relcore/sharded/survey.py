@@ -327,9 +327,9 @@ def chosen_anchors(
                 f" {space.name!r}, first {quote(several[:3])}; make the ids distinct"
             )
     else:
-        rows[:] = [
-            int(id_) if id_.isdecimal() and f"{int(id_)}" == id_ and int(id_) < space.n else -1 for id_ in ids
-        ]
+        for place, number in enumerate(ids):  # the ids are row numbers
+            if number.isdecimal() and f"{int(number)}" == number and int(number) < space.n:
+                rows[place] = int(number)
     if unknown := [id_ for id_, row in zip(ids, rows, strict=True) if row < 0]:
         raise SpaceError(
             f"anchors: expected ids of {space.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}"

@@ -303,13 +303,16 @@ def _watched_run(place: Path) -> Run:
             if all(path.is_file() and may_read(path) for path in paths.values()):
                 frames[int(found[1])] = paths
     steps = sorted(frames)
+    labels = None
+    if card.labels is not None:
+        labels = np.array(card.labels, object)
     return Run(
         folder=place,
         name=card.name or place.name,
         steps=np.array(steps, np.int64),
         layers=tuple(card.layers),
         ids=np.array(card.ids, object),
-        labels=None if card.labels is None else np.array(card.labels, object),
+        labels=labels,
         metrics=_points(logged, place / METRICS),
         growing=not logged.ended and not is_orphaned(path, card.writer),
         _frames=tuple(frames[step] for step in steps),
