@@ -25,6 +25,7 @@ from relcore.catalog.row_tables import TableColumns, by_rows, is_pairing_unknown
 from relcore.compare import columns, filters, scene
 from relcore.compare.agreement import neighbour_agreement
 from relcore.encoders.dataset import dataset_place
+from relcore.engine.nearest import largest_k
 from relcore.figures.colorings import Facet, passing
 from relcore.files.parts import files_in
 from relcore.maps import pane_maps
@@ -315,7 +316,7 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
 
 def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
     """The number of neighbours to score: k, but at most the number of held-out rows."""
-    return max(1, min(k, n_held_out(pair, anchors) - (convention == "mutual")))
+    return max(1, min(k, largest_k(n_held_out(pair, anchors), convention)))
 
 
 def live_scores(

@@ -57,11 +57,14 @@ def forget() -> None:
 
 def _dropped_earlier() -> tuple[Path, ...]:
     """Files that were uploaded before the user left the page. Each has a button that removes it."""
-    kept = st.session_state
-    if _UPLOAD not in kept:  # the user has come back to the page
-        kept[_EARLIER] = tuple(dict.fromkeys((*kept.get(_EARLIER, ()), *(kept.get(_DROPPED) or ()))))
-        kept[_DROPPED] = ()
-    earlier = tuple(path for path in kept.get(_EARLIER, ()) if path.exists())
+    state = st.session_state
+    earlier = state.get(_EARLIER, ())
+    if _UPLOAD not in state:  # the user has come back to the page
+        dropped = state.get(_DROPPED) or ()
+        earlier = tuple(dict.fromkeys((*earlier, *dropped)))
+        state[_EARLIER] = earlier
+        state[_DROPPED] = ()
+    earlier = tuple(path for path in earlier if path.exists())
     with st.container(horizontal=True, gap="small"):
         for path in earlier:
             others = tuple(one for one in earlier if one != path)
@@ -69,10 +72,14 @@ def _dropped_earlier() -> tuple[Path, ...]:
                 f"Remove {plain_name(path.name)}",
                 key=f"data.drop-{digest_of(str(path))[:12]}",
                 icon=":material/close:",
-                on_click=kept.__setitem__,
-                args=(_EARLIER, others),
+                on_click=_keep_earlier,
+                args=(others,),
             )
     return earlier
+
+
+def _keep_earlier(paths: tuple[Path, ...]) -> None:
+    st.session_state[_EARLIER] = paths
 
 
 def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:

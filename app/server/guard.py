@@ -143,14 +143,19 @@ def _of_this_account(scope: Scope) -> bool:
     if b"x-forwarded-for" in dict(scope["headers"]):  # behind a proxy, `client` may be forged
         return False
     with suppress(OSError):
-        client, server = (
-            f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
-            for host, port in (scope["client"], scope["server"])
-        )
-        for fields in (line.split() for table in tables for line in table.read_text().splitlines()):
-            if fields[1].endswith(client) and fields[2].endswith(server):
-                return int(fields[7]) == os.getuid()
+        client = _in_table(*scope["client"])
+        server = _in_table(*scope["server"])
+        for table in tables:
+            for line in table.read_text().splitlines():
+                _, local, remote, *_, user = line.split()[:8]
+                if local.endswith(client) and remote.endswith(server):
+                    return int(user) == os.getuid()
     return False
+
+
+def _in_table(host: str, port: int) -> str:
+    """An address as it ends in /proc/net/tcp and /proc/net/tcp6."""
+    return f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
 
 
 class Guard:
@@ -270,4 +275,6 @@ def _without_token(asked: HTTPConnection) -> str:
     parts = asked.scope["query_string"].decode("latin-1").split("&")
     query = [part for part in parts if part and not part.startswith("token=")]
     last = quote(asked.scope["path"].rpartition("/")[2])
-    return f"./{last}" + ("?" + "&".join(query)) * bool(query)
+    if not query:
+        return f"./{last}"
+    return f"./{last}?{'&'.join(query)}"

@@ -253,7 +253,9 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
         )
     named = {option: offered[number] for option, number in chosen.items() if isinstance(number, int)}
     choices = Choices(**named, ignore=tuple(offered[number] for number in left_out))
-    for option in (option for option in chosen if option not in named and chosen[option] != AUTOMATIC):
+    for option, number in chosen.items():
+        if option in named or number == AUTOMATIC:
+            continue
         # Ignore columns that have this role by default, because the user chose no column for it.
         while taken := _columns_of_role(roles(choices), option):
             choices = replace(choices, ignore=(*choices.ignore, *taken))

@@ -349,11 +349,12 @@ class ItemOffer(live.Offer):
     def read(self, message: bytes) -> tuple[str, int] | None:
         """The typed text, or the picture as a data URI. Returns None if the message is too long or is not
         text."""
-        with suppress(UnicodeDecodeError):
-            if len(message) <= _LONGEST_ITEM:
-                return (message.decode(), 0)
+        if len(message) > _LONGEST_ITEM:
             return None
-        return None
+        try:
+            return (message.decode(), 0)
+        except UnicodeDecodeError:
+            return None
 
     def answer(self, request: tuple[str, int], overtaken: Callable[[], bool]) -> bytes:
         """The answers as HTML in UTF-8, or empty bytes if the item cannot be encoded."""

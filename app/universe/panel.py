@@ -379,6 +379,12 @@ def _here(universe: Universe, specs: Sequence[SpaceSpec]) -> dict[str, SpaceSpec
     return {name: spec for name, spec in members.items() if spec is not None}
 
 
+_MEASURED = (
+    "<small>Measured on {:,} rows that no map was fitted on. Neighbours are searched among these only."
+    " Explore's numbers differ: it searches among all rows, through anchors.</small>"
+)
+
+
 def _show(
     workspace: Workspace, universe: Universe, by_name: dict[str, SpaceSpec], recipe: UniverseChart | None
 ) -> None:
@@ -386,26 +392,21 @@ def _show(
     figures."""
     spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
     report = universe.report()
-    known = not np.isnan(universe.accuracy).all()
-    measured = (
-        f"<small>Measured on {len(universe.test_ids):,} rows that no map was fitted on. Neighbours are"
-        " searched among these only. Explore's numbers differ: it searches among all rows, through"
-        " anchors.</small>"
-    )
-    messages.lead(bold_numbers(report.sentence) + measured * known)
-    if not known:  # the chart needs scores on held-out rows
+    if np.isnan(universe.accuracy).all():  # the chart needs scores on held-out rows
+        messages.lead(bold_numbers(report.sentence))
         st.caption(
             "Open spaces that share more rows, or confirm more links. Scores that need no common space:"
         )
         compare_scores(workspace, list(by_name.values()))
         return
+    messages.lead(f"{bold_numbers(report.sentence)}{_MEASURED.format(len(universe.test_ids))}")
     left, right = st.columns([1.35, 1], gap="large")
     with left:
         _chart(workspace, universe, by_name, recipe)
         with st.expander("How this was tested", icon=":material/fact_check:"):
-            # With two members, leave the table out, because the chart shows the same numbers.
-            for table in report.tables * (len(universe.members) > 2):
-                report_table(table)
+            if len(universe.members) > 2:  # with two members, the chart shows the same numbers
+                for table in report.tables:
+                    report_table(table)
             for note in report.notes:
                 caption(note)
     with right:

@@ -17,6 +17,7 @@ from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, Task
+from relcore.engine.nearest import largest_k
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.pair_audit import FALSE_SHARE, audit_pairs
@@ -239,7 +240,7 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
         if len(others[0]) < _FEWEST_SCORED or not len(kept):
             return {}, {}
         split = Split.held_out(source.ids[others[0]])
-        k = max(1, min(self.k, len(split.test) - (self.convention == "mutual")))
+        k = max(1, min(self.k, largest_k(len(split.test), self.convention)))
         settings = {"k": k, "convention": self.convention, "n_queries": LIVE_QUERIES}
         projection = self.projection.projection()
 

@@ -8,6 +8,7 @@ import re
 import sys
 from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Self
 
 from relcore.base.errors import SpaceError, extra
@@ -164,6 +165,15 @@ def device_in_words() -> str:
 
 
 @lru_cache(maxsize=1)
+def package_folder(name: str) -> Path | None:
+    """The folder of an installed package, which is not imported, because that may take seconds; None if it is
+    not installed."""
+    package = find_spec(name)
+    if package is None or package.origin is None:
+        return None
+    return Path(package.origin).parent
+
+
 def has_gpu() -> bool:
     # Importing torch takes seconds, so torch is imported only if the driver's library exists. Containers and
     # WSL have that library, but no /proc/driver/nvidia. The answer does not depend on earlier imports.

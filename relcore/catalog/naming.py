@@ -149,14 +149,16 @@ def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set
 def _encoder_of_name(name: str, kind: str) -> tuple[str, dict[str, Any]]:
     """Return the registered name of the encoder that the user names, and the value of its first setting,
     which follows the colon."""
-    known = {}
+    known: dict[str, tuple[str, dict[str, Any]]] = {}
     firsts = {}
-    choices = {}
+    choices: dict[str, tuple[str, dict[str, Any]]] = {}
     for registered, encoder in ENCODERS.loaded():
-        first = firsts[registered] = next(iter(settings_of(encoder).values()), None)
-        names = {known_name: (registered, {}) for known_name in (registered, encoder.short) if known_name}
+        first = next(iter(settings_of(encoder).values()), None)
+        firsts[registered] = first
         if first and first.several:
             choices = {choice: (registered, {first.name: choice}) for choice in first.choices} | choices
+        names = {known_name: (registered, {}) for known_name in (registered, encoder.short) if known_name}
+        # Our names hide equal choices of a setting, which hide equal names of plugins.
         if ENCODERS[registered].plugin:
             known = names | choices | known
         else:

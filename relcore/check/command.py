@@ -124,7 +124,18 @@ def _plan(place: str, space: LatentSpace, found: Checked) -> dict[str, Any]:
         "Or embed all of the ids again.",
         f"Write these rows to the store under their ids, and check again: relscope check {place}",
     ]
-    rows = np.argsort(-found.ranks, kind="stable")[: found.suspected_rows.sum() * bool(len(found.ranks))]
-    told = {"store": place, "verdict": found.verdict, "rows": found.n, "estimated": found.count}
-    told |= {"not seen": found.limits, "steps": steps * bool(len(rows)), "ids": [*map(str, space.ids[rows])]}
-    return told
+    n_suspected = 0
+    if len(found.ranks):
+        n_suspected = found.suspected_rows.sum()
+    rows = np.argsort(-found.ranks, kind="stable")[:n_suspected]
+    if not len(rows):
+        steps = []
+    return {
+        "store": place,
+        "verdict": found.verdict,
+        "rows": found.n,
+        "estimated": found.count,
+        "not seen": found.limits,
+        "steps": steps,
+        "ids": [*map(str, space.ids[rows])],
+    }

@@ -21,7 +21,7 @@ from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, DrawnAnchors, 
 from relcore.commands.progress import Bar
 from relcore.compare.reports import ExactScores, comparison_report
 from relcore.engine.device import preload_torch
-from relcore.engine.nearest import need_k
+from relcore.engine.nearest import largest_k, need_k
 from relcore.represent.representations import REPRESENTATIONS
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_representations
 from relcore.scores.score_report import LIVE_QUERIES
@@ -80,7 +80,7 @@ def run_compare(options: argparse.Namespace) -> Report:
     for n in (len(pair), len(pair) - len(anchors)):
         if n:  # if no row is left, because of too many anchors, this is reported later
             which = f" of {pair.source.name!r} and {pair.target.name!r}"
-            need_k(options.k, n, n - (options.convention == "mutual"), which)
+            need_k(options.k, n, largest_k(n, options.convention), which)
     if anchors:
         representations = REPRESENTATIONS
     else:

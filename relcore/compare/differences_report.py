@@ -58,17 +58,21 @@ def differences_lines(found: FoundDifferences, kind: str) -> Lines:
     """A chart of the groups, those that moved most first, with 95 % bands under noise of the same size for
     all rows."""
     shown = found.groups[:SHOWN]
-    ends = ([getattr(group, name) for group in shown] for name in ("expected", "low", "high"))
-    lines = [Line("equal noise, 95 %", range(len(shown)), *ends)]
+    expected = [group.expected for group in shown]
+    low = [group.low for group in shown]
+    high = [group.high for group in shown]
+    lines = [Line("equal noise, 95 %", range(len(shown)), expected, low, high)]
     rest = [group for group in found.groups if group not in found.moved + found.too_small]
     for groups, name in (
         (found.moved, f"moved more than equal noise, p < {short(SIGNIFICANT, 2)}"),
         (rest, "not more than equal noise"),
         (found.too_small, f"too small to be judged with k = {found.k}"),
     ):
-        if some := [place for place, group in enumerate(shown) if group in groups]:
-            labels = [f"{shown[place].name}: {p_in_words(shown[place])}" for place in some]
-            lines.append(Line(name, some, [shown[place].agreement for place in some], labels=labels))
+        places = [place for place, group in enumerate(shown) if group in groups]
+        if places:
+            agreements = [shown[place].agreement for place in places]
+            labels = [f"{shown[place].name}: {p_in_words(shown[place])}" for place in places]
+            lines.append(Line(name, places, agreements, labels=labels))
     return Lines(
         tuple(lines),
         "",

@@ -492,6 +492,28 @@ _MEANT = {
 }
 
 
+# The measured numbers in the JSON report.
+_REPORTED = (
+    "widths",
+    "n",
+    "k",
+    "n_queries",
+    "only_old",
+    "only_new",
+    "n_zero",
+    "shift",
+    "scale",
+    "spread",
+    "turn",
+    "rho",
+    "chance_rho",
+    "chance_churn",
+    "churn_uncentred",
+    "reciprocal_rank",
+    "n_rescaled",
+)
+
+
 def report(
     drift: Drift,
     verdict: DriftVerdict,
@@ -502,10 +524,6 @@ def report(
     alarms of broken rows, count. If no situation is given, a change of model is intended, and only broken
     rows raise an alarm.
     """
-    names = (
-        "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho chance_churn"
-        " churn_uncentred reciprocal_rank n_rescaled"
-    )
     shares = shares_in_words(drift)
     notes = cautions(drift, verdict, not situations)
     facts = {
@@ -518,36 +536,18 @@ def report(
         "headline": drift.headline(verdict, not situations),
         "broken": [asdict(one) for one in drift.broken],
         "cautions": notes,
-        **{name: getattr(drift, name) for name in names.split()},
+        **{name: getattr(drift, name) for name in _REPORTED},
         "shares": shares or None,
     }
-    verdicts = [
-        f"{describe(drift, verdict, name)}{'' if name in situations else ' (does not decide)'}"
-        for name in SITUATIONS
-    ]
-    rows = [["situation", "quantity", "class", "value", "noise", "surely above", "threshold", ""]]
-    checks = by_severity(verdict)
-    listed = [check for check in checks if check.alarm or not check.measure.group][:_MOST_ROWS]
-    for check in listed:
-        measure = check.measure
-        numbers = *printed(check), *beside(check.sure, check.threshold)
-        named = TABLES[measure.situation].title, measure.quantity, measure.group or "all rows"
-        rows.append([*named, *numbers, "alarm" if check.alarm else ""])
-    more = len(checks) - len(listed)
-    hidden = ""
-    if more:
-        hidden = f" {more:,} more checks of classes are in the JSON report."
-    tables = [Table("checks", verdict.table(), rows, caption=f"{circumstances(drift)} {_RULE}{hidden}")]
+    verdicts = []
+    for name in SITUATIONS:
+        described = describe(drift, verdict, name)
+        if name not in situations:
+            described += " (does not decide)"
+        verdicts.append(described)
+    tables = [_table_of_checks(drift, verdict)]
     if any(shares.values()):
-        shown = [["of the squared change", "share", ""]]
-        shown += [[step, short(share), _MEANT[step]] for step, share in shares.items()]
-        moved = (
-            f"The mean moved by {general(drift.shift)} of the spread, and the scale changed by"
-            f" × {general(drift.scale)}. The remaining change is ρ = {general(drift.rho)}."
-        )
-        if min(shares["shift"], shares["rotation"]) > _NOTED:
-            moved += " A rotation about zero also turns the mean row, which counts as shift."
-        tables.append(Table(shown=shown, caption=moved))
+        tables.append(_table_of_shares(drift, shares))
     elif not shares:
         notes.append(
             f"The versions have {drift.widths[0]:,} and {drift.widths[1]:,} dimensions, so their rows cannot"
@@ -555,3 +555,39 @@ def report(
         )
     cases = cases_of(verdict, situations)
     return Report(facts["headline"], tables, facts, [*verdicts, *notes], figures or {}, cases)
+
+
+def _table_of_checks(drift: Drift, verdict: DriftVerdict) -> Table:
+    """All checks; printed are those of all rows and the alarms, up to `_MOST_ROWS`."""
+    rows = [["situation", "quantity", "class", "value", "noise", "surely above", "threshold", ""]]
+    checks = by_severity(verdict)
+    listed = [check for check in checks if check.alarm or not check.measure.group][:_MOST_ROWS]
+    for check in listed:
+        measure = check.measure
+        rows.append(
+            [
+                TABLES[measure.situation].title,
+                measure.quantity,
+                measure.group or "all rows",
+                *printed(check),
+                *beside(check.sure, check.threshold),
+                "alarm" if check.alarm else "",
+            ]
+        )
+    caption = f"{circumstances(drift)} {_RULE}"
+    if len(checks) > len(listed):
+        caption += f" {len(checks) - len(listed):,} more checks of classes are in the JSON report."
+    return Table("checks", verdict.table(), rows, caption=caption)
+
+
+def _table_of_shares(drift: Drift, shares: Mapping[str, float]) -> Table:
+    """The shares of the squared change that shift, scale, rotation and the rest explain."""
+    rows = [["of the squared change", "share", ""]]
+    rows += [[step, short(share), _MEANT[step]] for step, share in shares.items()]
+    caption = (
+        f"The mean moved by {general(drift.shift)} of the spread, and the scale changed by"
+        f" × {general(drift.scale)}. The remaining change is ρ = {general(drift.rho)}."
+    )
+    if min(shares["shift"], shares["rotation"]) > _NOTED:
+        caption += " A rotation about zero also turns the mean row, which counts as shift."
+    return Table(shown=rows, caption=caption)

@@ -138,8 +138,9 @@ def _settings() -> dict[str, dict[str, Setting]]:
     taken = {one.option for kind in kinds for one in settings_of(kind).values() if one.help}
     taken |= {"command", "dataset", "device", "encoder", "output", "quiet", "run", "store"}
     for name, encoder in ENCODERS.loaded():
-        mine = settings_of(encoder).values()
-        for one in (one for one in mine if not (ENCODERS[name].plugin and one.option in taken)):
+        for one in settings_of(encoder).values():
+            if ENCODERS[name].plugin and one.option in taken:
+                continue
             options.setdefault(one.option, {})[name] = one
     return options
 

@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
-from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
 from relcore.base.earlier import refuse_look
+from relcore.base.environment import package_folder
 from relcore.base.errors import SpaceError
 from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
 from relcore.files.table_formats import table_of
@@ -105,16 +105,20 @@ def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 
 def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
     """The sentences of each article, by its title. Parsing takes seconds, so they are kept in the store."""
-    package = find_spec("gensim")  # importing gensim would take seconds
-    path = Path((package and package.origin) or "").parent / _ARTICLES
-    if not package or not path.is_file():
+    package = package_folder("gensim")
+    if package is None or not (package / _ARTICLES).is_file():
         raise SpaceError(
             "wikipedia: expected the articles inside the package gensim, got none; run: pip install"
             ' "relscope[text]"'
         )
+    path = package / _ARTICLES
+    if store is None:
+        try:
+            store = Store()
+        except StoreError:  # no place to keep them
+            return _sentences_by_article(path)
     key = digest_of("wikipedia sentences", _RECIPE, path.stat().st_size)
     with suppress(StoreError):
-        store = store or Store()
         if entry := store.get(key):
             sentences = iter(entry.arrays["text"].tobytes().decode().split("\n"))
             sizes = zip(entry.metadata["titles"], entry.arrays["counts"].tolist(), strict=True)
@@ -125,8 +129,7 @@ def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
         "counts": np.array(list(map(len, articles.values()))),
     }
     with suppress(StoreError):
-        if store is not None:
-            store.put(key, arrays, {"title": "Wikipedia's sentences", "titles": list(articles)})
+        store.put(key, arrays, {"title": "Wikipedia's sentences", "titles": list(articles)})
     return articles
 
 

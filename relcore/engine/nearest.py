@@ -172,6 +172,14 @@ def need_k(k: int, n: int, most: int, of: str = "") -> None:
         )
 
 
+def largest_k(n: int, convention: str) -> int:
+    """The largest number of neighbours among n rows. By the convention "mutual", no row is its own
+    neighbour."""
+    if convention == "mutual":
+        return n - 1
+    return n
+
+
 def common_direction(sample: np.ndarray) -> np.ndarray | None:
     """The mean (d,) of a sample of unit rows (m, d), if all of them point in nearly one direction; otherwise
     None."""

@@ -296,23 +296,21 @@ class MovingPoints:
 
         `letter` is the width and the height of a letter, as shares of the side of the map.
         """
-        there = [number for number in range(len(self.group_names)) if (self.groups == number).any()]
-        names = [self.group_names[number] for number in there]
-        (middle, half_width) = self.edges
-        places = np.full((len(self.titles), len(there), 2), np.nan)
+        numbers = [number for number in range(len(self.group_names)) if (self.groups == number).any()]
+        names = [self.group_names[number] for number in numbers]
+        middle, half_width = self.edges
+        places = np.full((len(self.titles), len(numbers), 2), np.nan)
         for t, points in enumerate(self.places):
-            boxes = np.empty((0, 4))
-            for g, number in enumerate(there):
-                own = np.median(points[self.groups == number], axis=0)
+            boxes = np.empty((0, 4))  # those of the names that have a place
+            for g, number in enumerate(numbers):
+                median = np.median(points[self.groups == number], axis=0)
+                on_map = (median - middle) / (2 * half_width) + 0.5
                 half = np.array([letter[0] * (len(names[g]) + 1) / 2, _HALF * letter[1]])
-                for lines in _LINES:
-                    up = np.array([0.0, lines * letter[1]])
-                    middle_of_box = (own - middle) / (2 * half_width) + 0.5 + up
-                    box = np.concatenate([middle_of_box - half, middle_of_box + half])
-                    if box[1] >= 0 and box[3] <= 1 and not overlapping(boxes, box).any():
-                        boxes = np.vstack([boxes, box])
-                        places[t, g] = own + 2 * half_width * up
-                        break
+                found = _free_box(on_map, half, letter[1], boxes)
+                if found is not None:
+                    up, box = found
+                    boxes = np.vstack([boxes, box])
+                    places[t, g] = median + 2 * half_width * up
         return names, places
 
     def table(self) -> pd.DataFrame:
@@ -378,6 +376,21 @@ class MovingPanels:
 # these heights do not overlap.
 _LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)
 _HALF = 0.54
+
+
+def _free_box(
+    place: np.ndarray, half: np.ndarray, line: float, boxes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """How far a name moves up from its place (2,) so that it overlaps no other name, and its box (left,
+    bottom, right, top) there; None if no place is free. `half` is half of the name's width and height. All
+    are shares of the side of the map.
+    """
+    for lines in _LINES:
+        up = np.array([0.0, lines * line])
+        box = np.concatenate([place + up - half, place + up + half])
+        if box[1] >= 0 and box[3] <= 1 and not overlapping(boxes, box).any():
+            return up, box
+    return None
 
 
 def overlapping(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:

@@ -253,13 +253,29 @@ def _draw_panel(
 ) -> None:
     """Draw a heat map with the names of its rows and columns. `size` is width, height and left margin in
     inches."""
-    theme = style.theme
-    (n_rows, n_columns) = panel.values.shape
+    n_rows, n_columns = panel.values.shape
     wide = size[0] / n_columns
     high = size[1] / n_rows
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(n_rows - 0.5, -0.5))
     axes.axis("off")
     gap = 0.02 if min(wide, high) > 0.08 else 0.0
+    _draw_cells(axes, data, panel, style, gap)
+    _write_cells(axes, data, panel, style, (wide, high))
+    by_number = data.numbered(panel, wide / _letter(style))
+    _name_columns(axes, data, panel, style, wide, by_number)
+    if size[2]:
+        _name_rows(axes, data, panel, style, size, by_number)
+
+
+def _letter(style: Style) -> float:
+    """The width of a letter in inches."""
+    return 0.62 * style.font_size * POINT
+
+
+def _draw_cells(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, gap: float) -> None:
+    """Draw the cells of a heat map. Cells without a value are hatched."""
+    theme = style.theme
+    n_rows, n_columns = panel.values.shape
     for i, j in np.ndindex(n_rows, n_columns):
         look = {"facecolor": theme.surface, "edgecolor": theme.border, "lw": 0.4}
         ink = theme.muted
@@ -275,26 +291,26 @@ def _draw_panel(
     for i, j in panel.framed:
         look = {"facecolor": "none", "edgecolor": theme.category_colors(5)[4], "lw": 1.5, "zorder": 3}
         axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **look))
-    _write_cells(axes, data, panel, style, (wide, high))
-    letter = 0.62 * style.font_size * POINT
-    by_number = data.numbered(panel, wide / letter)
-    names = [name_of(name) for name in panel.columns]
-    every = label_step(n_columns, n_columns * wide / (letter * (max(map(len, names)) + 1)))
+
+
+def _name_columns(
+    axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, wide: float, by_number: bool
+) -> None:
+    """Write the names or the numbers of the columns above a heat map, and the title of the columns."""
+    n_columns = len(panel.columns)
     look = {"ha": "center", "va": "bottom"}
-    for j in range(0, n_columns, 1 if by_number else every):
-        if by_number:
-            text = str(j + 1)
-            weight = "bold"
-        else:
-            text = names[j]
-            weight = "normal"
-        _lift(axes.text(j, -0.5, text, fontweight=weight, **look), 2)
-    small = {"color": theme.muted, "fontsize": style.font_size - 0.5}
+    if by_number:
+        for j in range(n_columns):
+            _lift(axes.text(j, -0.5, str(j + 1), fontweight="bold", **look), 2)
+    else:
+        names = [name_of(name) for name in panel.columns]
+        every = label_step(n_columns, n_columns * wide / (_letter(style) * (max(map(len, names)) + 1)))
+        for j in range(0, n_columns, every):
+            _lift(axes.text(j, -0.5, names[j], fontweight="normal", **look), 2)
     if data.column_title:
+        small = {"color": style.theme.muted, "fontsize": style.font_size - 0.5}
         title = axes.text((n_columns - 1) / 2, -0.5, data.column_title, **look, **small)
         _lift(title, 3.5 + 1.3 * style.font_size)
-    if size[2]:
-        _name_rows(axes, data, panel, style, size, by_number)
 
 
 def _name_rows(

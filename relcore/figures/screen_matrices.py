@@ -130,34 +130,59 @@ class _Room:
 def _matrix_axes(
     data: Matrices, panel: MatrixPanel, room: _Room, theme: Theme, column: int
 ) -> tuple[dict, dict]:
+    """The settings of the x axis and of the y axis of a heat map in the given column of the figure."""
+    look = {
+        "showgrid": False,
+        "zeroline": False,
+        "showline": False,
+        "ticks": "",
+        "fixedrange": True,
+        "tickfont": {"color": theme.text, "size": 13},
+    }
+    title_look = {"font": {"color": theme.muted, "size": 12}}
     n_rows, n_columns = panel.values.shape
-    look = {"showgrid": False, "zeroline": False, "showline": False, "ticks": "", "fixedrange": True}
-    look["tickfont"] = {"color": theme.text, "size": 13}
-    title = {"font": {"color": theme.muted, "size": 12}}
-    broken = _in_two_lines(panel.columns, room.signs)
-    by_number = not broken and data.numbered(panel, room.signs)
-    names = broken or _cut(panel.columns)
+    names, every, turned = _column_names(data, panel, room)
+    x = {
+        "range": [-0.5, n_columns - 0.5],
+        "side": "top",
+        "domain": room.domain(column),
+        "automargin": False,
+        "tickvals": list(range(0, n_columns, every)),
+        "ticktext": names[::every],
+        "tickangle": -35 if turned else 0,
+        "title": {"text": plain_text(data.column_title), "standoff": 6, **title_look},
+    }
+    rows = _cut(panel.rows)
+    if data.numbered(panel, room.signs) and not _in_two_lines(panel.columns, room.signs):
+        rows = [f"{name}  <b>{number}</b>" for number, name in enumerate(rows, 1)]
+    every = label_step(n_rows, n_rows * room.cell_height / 15)
+    is_named = column == 0 or not data.same_rows
+    row_title = plain_text(data.row_title) if is_named else ""
+    y = {
+        "range": [n_rows - 0.5, -0.5],
+        "tickvals": list(range(0, n_rows, every)),
+        "ticktext": rows[::every],
+        "showticklabels": is_named,
+        "automargin": True,
+        "title": {**title_look, "standoff": 16, "text": row_title},
+    }
+    return look | x, look | y
+
+
+def _column_names(data: Matrices, panel: MatrixPanel, room: _Room) -> tuple[list[str], int, bool]:
+    """The names of the columns as they are shown, the step between shown names, and whether they are turned.
+    Of columns that are numbers, only every few may be named."""
+    names = _in_two_lines(panel.columns, room.signs)
+    if names:
+        return names, 1, False
+    if data.numbered(panel, room.signs):
+        return [f"<b>{number}</b>" for number in range(1, len(panel.columns) + 1)], 1, False
     longest = max(len(name_of(name)) for name in panel.columns)
     every = 1
-    turned = False
-    if by_number:
-        names = [f"<b>{number}</b>" for number in range(1, n_columns + 1)]
-    elif not any(isinstance(name, str) for name in panel.columns):
-        every = label_step(n_columns, room.panel / (_SIGN * (longest + 1)))
-    if not broken and not by_number and every == 1:  # words are all shown, vertically if there is no room
-        turned = (longest + 1) * _SIGN > room.cell and longest > 2
-    x = {"range": [-0.5, n_columns - 0.5], "side": "top", "domain": room.domain(column), "automargin": False}
-    x |= {"tickvals": list(range(0, n_columns, every)), "ticktext": names[::every]}
-    x |= {"tickangle": -35 if turned else 0, "title": {"text": plain_text(data.column_title), "standoff": 6}}
-    x["title"] |= title
-    numbers = [f"  <b>{number}</b>" if by_number else "" for number in range(1, n_rows + 1)]
-    rows = [name + number for name, number in zip(_cut(panel.rows), numbers, strict=True)]
-    named = column == 0 or not data.same_rows
-    every = label_step(n_rows, n_rows * room.cell_height / 15)
-    y = {"range": [n_rows - 0.5, -0.5], "tickvals": list(range(0, n_rows, every)), "ticktext": rows[::every]}
-    y |= {"showticklabels": named, "automargin": True}
-    y["title"] = {**title, "standoff": 16, "text": plain_text(data.row_title) if named else ""}
-    return look | x, look | y
+    if not any(isinstance(name, str) for name in panel.columns):
+        every = label_step(len(panel.columns), room.panel / (_SIGN * (longest + 1)))
+    turned = every == 1 and longest > 2 and (longest + 1) * _SIGN > room.cell
+    return _cut(panel.columns), every, turned
 
 
 def _draw_panel(

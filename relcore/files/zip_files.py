@@ -72,22 +72,12 @@ def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
             if not item.is_dir()
         ]
         found = [(place, item) for place, item in found if _is_wanted(place, suffixes)]
-        folded = {place.as_posix().casefold() for place, _ in found}
-        linked = any(stat.S_ISLNK(item.external_attr >> 16) for _, item in found)
-        size = sum(item.file_size for _, item in found)
-        hidden = any(item.flag_bits & 1 for _, item in found)
-        for wrong, got in (
-            (len(found) > MOST_FILES, f"{len(found):,}, and at most {MOST_FILES:,} are read"),
-            (len(folded) < len(found), "two of the same name"),
-            (any(not folded.isdisjoint(_above(one)) for one in folded), "a file and folder of one name"),
-            (linked, "links"),
-            (hidden, "encrypted ones"),
-            (size > MOST_BYTES, f"{readable(size)}, and at most {readable(MOST_BYTES)} are unpacked"),
-        ):
-            if wrong:
-                raise SpaceError(f"{path.name}: expected pictures in folders, got {got}; pack it again")
+        if got := _refused(found):
+            raise SpaceError(f"{path.name}: expected pictures in folders, got {got}; pack it again")
         heads = {place.parts[0] for place, _ in found}
-        deep = len(heads) == 1 and all(len(place.parts) > 2 for place, _ in found)
+        n_omitted = 0
+        if len(heads) == 1 and all(len(place.parts) > 2 for place, _ in found):
+            n_omitted = 1  # one folder contains all others
         for place, item in found:
             with archive.open(item) as stream:
                 content = stream.read(_MOST_OF_ONE + 1)
@@ -96,7 +86,26 @@ def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
                     f"{path.name}: expected pictures of at most {readable(_MOST_OF_ONE)}, got a larger one,"
                     f" {item.filename!r:.80}; leave it out"
                 )
-            yield ["/".join(place.parts[deep:]), np.frombuffer(content, np.uint8)]
+            yield ["/".join(place.parts[n_omitted:]), np.frombuffer(content, np.uint8)]
+
+
+def _refused(found: Sequence[tuple[PurePosixPath, zipfile.ZipInfo]]) -> str:
+    """Why an archive with these pictures is not unpacked; "" if it is."""
+    names = {place.as_posix().casefold() for place, _ in found}
+    size = sum(item.file_size for _, item in found)
+    if len(found) > MOST_FILES:
+        return f"{len(found):,}, and at most {MOST_FILES:,} are read"
+    if len(names) < len(found):
+        return "two of the same name"
+    if any(not names.isdisjoint(_above(name)) for name in names):
+        return "a file and folder of one name"
+    if any(stat.S_ISLNK(item.external_attr >> 16) for _, item in found):
+        return "links"
+    if any(item.flag_bits & 1 for _, item in found):
+        return "encrypted ones"
+    if size > MOST_BYTES:
+        return f"{readable(size)}, and at most {readable(MOST_BYTES)} are unpacked"
+    return ""
 
 
 def _above(name: str) -> Iterator[str]:

@@ -530,10 +530,12 @@ def _notes(inversion: Inversion) -> list[str]:
         did = "leaves out none"
         if left_out:
             did = f"keeps {short(inversion.kept, 1)}"
-        amplified = ", and inverting them amplifies what differs between the spaces"
+        amplified = ""
+        if inversion.condition > _AMPLIFIES:
+            amplified = ", and inverting them amplifies what differs between the spaces"
         notes.append(
             f"The pruned inverse reaches {short(own)} where {name} reaches {short(direct[name])} on the same"
             f" rows. δ = {general(spec.delta)} {did} of {counted(inversion.n_anchors, 'anchor')}"
-            f"{amplified * (inversion.condition > _AMPLIFIES)}. Choose ridge or whitened, or Auto."
+            f"{amplified}. Choose ridge or whitened, or Auto."
         )
     return notes

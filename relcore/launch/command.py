@@ -112,8 +112,11 @@ def specs_of_names(names: list[str], options: argparse.Namespace | None = None) 
 
     With `options`, a folder of shards that is too large is replaced by a sample.
     """
-    named = ((options and _sample(options, name)) or space_specs(name) for name in names)
-    specs = with_their_tables([spec for specs in named for spec in specs])
+    specs: list[SpaceSpec] = []
+    for name in names:
+        sample = options and _sample(options, name)
+        specs += sample or space_specs(name)
+    specs = with_their_tables(specs)
     for spec in specs:
         load(spec, again=True)
     return [_with_full_paths(spec) for spec in specs]

@@ -321,7 +321,10 @@ class _Bootstrap:
         verdict, reason, held_out = self.judge(links[:, right >= CERTAIN])
         if verdict == "not found" and n_seeds >= PAIRED:
             rotation = map_from_pairs(X, Y, seeds, self.random_state)
-        certain = np.r_[np.ones(n_seeds), right * (verdict == "linked")]
+        if verdict == "linked":
+            certain = np.r_[np.ones(n_seeds), right]
+        else:
+            certain = np.r_[np.ones(n_seeds), np.zeros_like(right)]
         pairs = np.hstack([seeds, links])
         n_kept = np.count_nonzero(certain >= precision)
         if self.linked and not n_kept:

@@ -303,7 +303,9 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
             own = np.vecdot(mapped, Y[held_out[1]])
             ranks[place] += (1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1))).tolist()
     lead = np.array(ranks) - ranks[-1]  # gain over the second map, which is the last one
-    error = lead.std(axis=1) / np.sqrt(pairs.shape[1]) * (pairs.shape[1] < _MANY)
+    error = np.zeros(len(lead))  # with many pairs, the highest mean decides
+    if pairs.shape[1] < _MANY:
+        error = lead.std(axis=1) / np.sqrt(pairs.shape[1])
     return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int((lead.mean(axis=1) - error).argmax())]
 
 

@@ -65,8 +65,10 @@ def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray 
     If a query is itself a row of the corpus, that row is left out: `own` (m,) has its number, −1 for other
     queries.
     """
-    lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)), unit=False).rows
-    if own is not None:
+    if own is None:
+        lists = nearest(queries, corpus, min(k, len(corpus)), unit=False).rows
+    else:
+        lists = nearest(queries, corpus, min(k + 1, len(corpus)), unit=False).rows
         lists = without_itself(own, lists)
     return np.pad(lists, ((0, 0), (0, max(0, k - lists.shape[1]))), constant_values=-1)
 

@@ -177,38 +177,55 @@ class MigrationResult(Reported):
         both a pair and a candidate is embedded once.
         """
         need_one_of("option", option, OPTIONS)
-        old, new, searched = (4 * width * self.n_corpus for width in self.widths)
-        mapped = searched if self.rewrites_corpus else 0
+        old, new, mapped = self._index_bytes()
         pairs = min(self.n_pairs, self.n_corpus)
-        bridged = mapped or old  # bytes of the index that bridged queries search
-        lists = self.candidate_lists
+        rewrites = self.rewrites_corpus
+        if option == "keep":
+            return Cost(0, 0.0, 1, 1, old, False)
+        if option == "bridge":
+            return Cost(pairs, 0.0, 1, 1, mapped or old, rewrites)
+        if option == "twice":
+            searches = 2 if rewrites else 1
+            return Cost(pairs, 0.0, 2, searches, old + mapped, rewrites)
         if option == "cascade":
-            cached = 0
-            if self.price:
-                cached = self.price.need.rows
+            return self._cost_of_cascade()
+        return Cost(self.n_corpus, 0.0, 1, 1, new, True)
+
+    def _index_bytes(self) -> tuple[int, int, int]:
+        """The bytes of the old index, of one with all rows embedded again, and of the old vectors mapped for
+        bridged queries; 0 if these search the old index."""
+        old, new, mapped = (4 * width * self.n_corpus for width in self.widths)
+        if not self.rewrites_corpus:
+            mapped = 0
+        return old, new, mapped
+
+    def _cost_of_cascade(self) -> Cost:
+        """The cost of a cascade, whose candidates come from the old query, the bridged query, or both."""
+        old, _, mapped = self._index_bytes()
+        pairs = min(self.n_pairs, self.n_corpus)
+        cached = 0
+        if self.price:
+            cached = self.price.need.rows
+        models = 2
+        searches = 1
+        rewrites = self.rewrites_corpus
+        if self.candidate_lists == "old":
             now = cached
-            if lists != "old":
-                now = self.price.embedded if self.price else pairs
-            if lists == "old":
-                index = old
-            elif lists == "bridged":
-                index = bridged
-            else:
-                index = old + mapped
-            index += 4 * self.widths[1] * cached
-            if self.price:
-                each = self.price.next_query
-            else:
-                each = float(min(self.n_candidates, max(0, self.n_corpus - now)))
-            both = 2 - (lists == "bridged")
-            is_rewritten = self.rewrites_corpus and lists != "old"
-            return Cost(now, each, both, 1 + (lists == "both"), index, is_rewritten)
-        return {
-            "keep": Cost(0, 0.0, 1, 1, old, False),
-            "bridge": Cost(pairs, 0.0, 1, 1, bridged, self.rewrites_corpus),
-            "twice": Cost(pairs, 0.0, 2, 1 + self.rewrites_corpus, old + mapped, self.rewrites_corpus),
-            "re-embed": Cost(self.n_corpus, 0.0, 1, 1, new, True),
-        }[option]
+            index = old
+            rewrites = False
+        else:
+            now = self.price.embedded if self.price else pairs
+            index = old + mapped
+            searches = 2
+        if self.candidate_lists == "bridged":
+            index = mapped or old
+            models = 1
+            searches = 1
+        if self.price:
+            each = self.price.next_query
+        else:
+            each = float(min(self.n_candidates, max(0, self.n_corpus - now)))
+        return Cost(now, each, models, searches, index + 4 * self.widths[1] * cached, rewrites)
 
     @property
     def shown(self) -> tuple[str, ...]:

@@ -315,7 +315,10 @@ class BundledResults:
     @cached_property
     def groups(self) -> dict[str, FinishedGroup]:
         groups = {}
-        for path in (path for folder in self._folders for path in sorted(folder.glob("*.json"))):
+        paths: list[Path] = []
+        for folder in self._folders:
+            paths += sorted(folder.glob("*.json"))
+        for path in paths:
             record = json.loads(path.read_text(encoding="utf-8"))
             facts = record["date"], record["commit"], tuple(record["files"]), record["entries"]
             groups[path.stem] = FinishedGroup(path.stem, *facts, path.parent)

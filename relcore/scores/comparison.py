@@ -12,7 +12,7 @@ import numpy as np
 from relcore.base.errors import need_one_of
 from relcore.base.names import METRICS
 from relcore.base.plugins import named_in_errors
-from relcore.engine.nearest import need_k
+from relcore.engine.nearest import largest_k, need_k
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.represent.strategies import shared_anchors
 from relcore.scores.neighbours import CONVENTIONS, queries_decide
@@ -59,7 +59,8 @@ def held_out(
     anchors = match.source.rows(() if representation == "absolute" else anchor_ids)
     split = Split.held_out(match.source.ids, anchors)
     if k:
-        need_k(k, len(split.test), len(split.test) - (convention == "mutual"))
+        n = len(split.test)
+        need_k(k, n, largest_k(n, convention))
     return split
 
 

@@ -15,7 +15,7 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.kinds import takes_kinds
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
-from relcore.engine.nearest import nearest, nearest_within, need_k
+from relcore.engine.nearest import largest_k, nearest, nearest_within, need_k
 from relcore.scores.score import (
     CENTRE,
     QUANTILE_DRAWS,
@@ -305,7 +305,7 @@ def find_neighbours(
             f"expected row-aligned spaces, got {len(source)} and {len(target)} rows; pair them with match()"
         )
     n = len(target)
-    need_k(k, n, n - (convention == "mutual"))
+    need_k(k, n, largest_k(n, convention))
     if convention == "paper" and source.shape[1] != target.shape[1]:
         raise widths_differ(source.shape[1], target.shape[1])
     if n_queries is not None:
@@ -491,7 +491,7 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
     """
     (m, k) = before.first_lists.shape
     n = len(before.target)
-    if n - 1 - (before.convention == "mutual") < k or queries_decide(n, m):
+    if largest_k(n, before.convention) <= k or queries_decide(n, m):
         return mean_difference(before.overlap, now.overlap)
     change = now.overlap - before.overlap
     own = change - change.mean()

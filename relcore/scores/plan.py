@@ -174,15 +174,21 @@ class Plan:
         because the query is removed later."""
         k = self.request.k + self.request.extra_neighbours
         labelled = self.roles.labelled
-        mutual = self.request.convention == "mutual"
-        searches = []
-        if mutual:
+        if self.request.convention == "mutual":
             searches = [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)]
+            directions = [("forward", 0, 1), ("backward", 1, 0)]
+        else:
+            searches = []
+            if self.same_width(name):
+                searches = [Search("own", 1, 1, k)]
+            directions = [("forward", 0, 1)]
         if not self.same_width(name):
             return searches
-        searches = searches or [Search("own", 1, 1, k)]
-        for direction, queries, base in (("forward", 0, 1), ("backward", 1, 0))[: 1 + mutual]:
-            searches.append(Search(direction, queries, base, k + bool(labelled)))
+        k_across = k
+        if labelled:
+            k_across = k + 1
+        for direction, queries, base in directions:
+            searches.append(Search(direction, queries, base, k_across))
             if labelled == "some":
                 searches.append(Search(f"{direction} labelled", queries, base, k + 1, labelled=True))
         return searches

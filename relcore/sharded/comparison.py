@@ -14,7 +14,7 @@ from relcore.base.names import METRICS
 from relcore.base.numbers import counted
 from relcore.base.report import Report
 from relcore.engine.device import Device, on_device
-from relcore.engine.nearest import need_k
+from relcore.engine.nearest import largest_k, need_k
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
@@ -184,7 +184,7 @@ def compare_shards(
             fitted = to_kept_index(chosen, rows.dropped)
         roles = RowRoles(rows.n, fitted, rows.queries(n_queries, fitted), np.sort(fitted), rows.labelled)
         of = f" of {source.name!r} and {target.name!r}"
-        need_k(k, len(roles), len(roles) - (convention == "mutual"), of)
+        need_k(k, len(roles), largest_k(len(roles), convention), of)
         requests.append((ScoreRequest(group, spec or ProjectionSpec(), k, convention), roles))
     pairs = [
         AlignedPair.passed(rows, representation, seen)

@@ -223,10 +223,11 @@ class LatentSpace:
     def digest(self) -> str:
         """The hexadecimal digest of vectors, ids, labels and counts. It does not depend on the name."""
         ids = self._row_numbers or self.ids
-        marks = []
+        marks: list[list[str]] = []
         if isinstance(ids, MarkedIds):
-            marks = [sorted(ids.marks)]
-        marks += [[]] * isinstance(ids, AuditedIds)
+            marks.append(sorted(ids.marks))
+        if isinstance(ids, AuditedIds):  # so that the digest differs from that of guessed ids
+            marks.append([])
         columns = ids, self.labels, self.counts, *marks
         if self._stored is None:
             content = digest_of_content(self._vectors.shape, [self._vectors], columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -135,12 +136,20 @@ def _at(table: pd.DataFrame, cell: tuple[float, int], measure: str) -> Estimate:
     return mean_score([cells_of(cells).loc[cell, measure] for cells in table.cells])
 
 
+def _in_cell(value: float, digits: int) -> str:
+    """The number with these decimals; without any from 100 on."""
+    if np.isnan(value):
+        return ""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:,.{digits}f}"
+
+
 def _panel(cells: pd.DataFrame, column: str, title: str, note: str, digits: int | None = None) -> MatrixPanel:
     wide = cells[column].unstack("delta")
     texts = None
     if digits is not None:
-        shown = wide.map(lambda value: "" if np.isnan(value) else f"{value:,.{digits * (value < 100)}f}")
-        texts = tuple(map(tuple, shown.to_numpy()))
+        texts = tuple(map(tuple, wide.map(partial(_in_cell, digits=digits)).to_numpy()))
     hover = tuple(
         tuple(_note_of(cells.loc[(delta, omega)]) for delta in wide.columns) for omega in wide.index
     )
