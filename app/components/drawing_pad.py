@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 _DRAWN = "relscope.drawn"
 _PREFIX = "data:image/png;base64,"
-_mount, _mount_camera = (
-    st.components.v2.component(
-        f"relscope_{name}",
-        css=(_HERE / "drawing_pad.css").read_text(encoding="utf-8"),
-        js=scripts(name),
-    )
-    for name in ("drawing_pad", "camera")
-)
+_CSS = (_HERE / "drawing_pad.css").read_text(encoding="utf-8")
+_mount = st.components.v2.component("relscope_drawing_pad", css=_CSS, js=scripts("drawing_pad"))
+_mount_camera = st.components.v2.component("relscope_camera", css=_CSS, js=scripts("camera"))
 
 
 def drawing_pad(key: str, label: str, size: int) -> Image | None:

@@ -205,11 +205,10 @@ def _from_folder(path: Path) -> DatasetSpec:
 
 
 def _from_hub(name: str) -> tuple[DatasetSpec, bool]:
-    boxes = ("Split", "test", "hub-split"), ("Configuration", "if it has several", "hub-config")
-    split, config = (
-        column.text_input(label, placeholder=hint, key=f"encode.{key}", **_KEEP).strip()
-        for column, (label, hint, key) in zip(st.columns(2), boxes, strict=True)
-    )
+    left, right = st.columns(2)
+    split = left.text_input("Split", placeholder="test", key="encode.hub-split", **_KEEP).strip()
+    hint = "if it has several"
+    config = right.text_input("Configuration", placeholder=hint, key="encode.hub-config", **_KEEP).strip()
     here = hub_folder(name) is not None or datasets.is_downloaded(name)
     options = (("config", config),) if config else ()
     return DatasetSpec("huggingface", name, split, options=options), here

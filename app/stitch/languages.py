@@ -166,12 +166,10 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
     names = list(mine.columns)
     place = digest_of(list(mine.columns))[:6]
     with st.container(horizontal=True):
-        first, second = (
-            remembered(
-                st.selectbox, f"Ids of the {side} space", names, index=n, key=f"languages.ids-{n}-{place}"
-            )
-            for n, side in enumerate(("first", "second"))
-        )
+        key = f"languages.ids-0-{place}"
+        first = remembered(st.selectbox, "Ids of the first space", names, index=0, key=key)
+        key = f"languages.ids-1-{place}"
+        second = remembered(st.selectbox, "Ids of the second space", names, index=1, key=key)
     return _two_spaces(workspace, "languages.listed"), mine.pairs(first, second)
 
 

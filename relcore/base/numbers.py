@@ -5,7 +5,7 @@ these formats.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import floor, log10
+from math import floor, isnan, log10
 from typing import Any
 
 MINUS = "−"
@@ -14,7 +14,7 @@ MINUS = "−"
 def short(value: float, places: int = 3) -> str:
     """The number with `places` decimals: ``.304``, ``1.000``, ``−.021``; ``–`` for NaN. There is no zero
     before the point, and no minus before a rounded zero."""
-    if value != value:
+    if isnan(value):
         return "–"
     text = f"{abs(value):,.{places}f}"
     sign = ""
@@ -43,7 +43,7 @@ def short_chance(value: float) -> str:
 def percent(share: float) -> str:
     """A share, 0 … 1, in percent: ``93 %``, ``0 %``; ``–`` for NaN. Less than one percent is shown with one
     significant digit (``0.005 %``)."""
-    if share != share:
+    if isnan(share):
         return "–"
     value = 100 * share
     if value >= 0.95 or not value:
@@ -60,7 +60,7 @@ def beside(value: float, limit: float, places: int = 3) -> tuple[str, str]:
 
 def percent_beside(share: float, limit: float) -> tuple[str, str]:
     """Both shares in percent, with decimals where they would be printed alike although they differ."""
-    if share != share or share == limit or percent(share) != percent(limit):
+    if isnan(share) or share == limit or percent(share) != percent(limit):
         return percent(share), percent(limit)
     places = _telling(100 * share, 100 * limit, 0)
     return f"{100 * share:.{places}f} %", f"{100 * limit:.{places}f} %"
@@ -71,7 +71,7 @@ _MOST_PLACES = 9  # numbers that differ later are equal but for rounding
 
 def _telling(value: float, limit: float, places: int) -> int:
     """The number of decimals, at least `places`, that tells two numbers apart."""
-    if value != value or value == limit:
+    if isnan(value) or value == limit:
         return places
     for more in range(places, _MOST_PLACES + 1):
         if short(value, more) != short(limit, more):
@@ -95,7 +95,7 @@ def and_list(names: Iterable[Any]) -> str:
 
 def in_cell(value: float) -> str:
     """The number with two decimals, or more if it is small: ``.78``, ``.004``; "" for NaN."""
-    if value != value:
+    if isnan(value):
         return ""
     return short(value, 2 if abs(value) >= 0.095 else 3)
 
@@ -103,7 +103,7 @@ def in_cell(value: float) -> str:
 def signed(value: float) -> str:
     """The number with its sign: ``+.012``, ``−.021``."""
     text = short(value)
-    if text.startswith(MINUS) or value != value:
+    if text.startswith(MINUS) or isnan(value):
         return text
     return f"+{text}"
 
@@ -115,7 +115,7 @@ def band(low: float, high: float, places: int = 3) -> str:
 
 def general(value: float, digits: int = 3) -> str:
     """A number of any size with `digits` significant digits: ``.0123``, ``12.3``, ``20,000``."""
-    if value != value:
+    if isnan(value):
         return "–"
     if value and not 1e-4 <= abs(value) < 1e7:
         return (

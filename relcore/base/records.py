@@ -412,7 +412,8 @@ def file_bytes(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
 
     text = json.dumps(to_json(replace(header, checksum=_ZEROS)), ensure_ascii=False, sort_keys=True)
     content = save(tensors, metadata={key: text})
-    zeros, checksum = (rf"\"checksum\": \"{digits}".encode() for digits in (_ZEROS, _checksum(content)))
+    zeros = rf"\"checksum\": \"{_ZEROS}".encode()
+    checksum = rf"\"checksum\": \"{_checksum(content)}".encode()
     return content.replace(zeros, checksum, 1)
 
 

@@ -192,9 +192,8 @@ class AnchorColumns:
     def resize(self, k: int) -> None:
         keep = min(k, self.basis.shape[1])
         grown = max(0, k - self.basis.shape[1])
-        self.basis, self.moved = (
-            np.pad(one[:, :keep], ((0, 0), (0, grown))) for one in (self.basis, self.moved)
-        )
+        self.basis = np.pad(self.basis[:, :keep], ((0, 0), (0, grown)))
+        self.moved = np.pad(self.moved[:, :keep], ((0, 0), (0, grown)))
         self.scatter = np.pad(self.scatter[:keep, :keep], ((0, grown), (0, grown)))
 
     def put(self, column: int, row: int) -> None:

@@ -53,14 +53,9 @@ class DriftChart(Recipe, figure="drift"):
 
 
 def churn_chart(drift: Drift) -> Lines:
-    new, across = (
-        {
-            measure.group: measure
-            for measure in drift.measures
-            if (measure.situation, measure.quantity) == (situation, "churn")
-        }
-        for situation in SITUATIONS
-    )
+    churns = [measure for measure in drift.measures if measure.quantity == "churn"]
+    new = {measure.group: measure for measure in churns if measure.situation == EVERYTHING_NEW}
+    across = {measure.group: measure for measure in churns if measure.situation == NEW_QUERIES}
     classes = sorted((group for group in new if group), key=lambda group: -new[group].value)[:_MOST_CLASSES]
     groups = ["", *classes]
     lines = [_points(SITUATIONS[EVERYTHING_NEW].title, [new[group] for group in groups], -0.12)]

@@ -346,10 +346,8 @@ def neighbour_shares(
     def compared(
         old: np.ndarray, new: np.ndarray, queries: np.ndarray
     ) -> tuple[Shares, float | None, np.ndarray]:
-        centred, plain = (
-            [SearchedRows.of(version, queries, k, jitter, center) for version in (old, new)]
-            for center in (True, False)
-        )
+        centred = [SearchedRows.of(version, queries, k, jitter, True) for version in (old, new)]
+        plain = [SearchedRows.of(version, queries, k, jitter, False) for version in (old, new)]
         shares: Shares = {(EVERYTHING_NEW, "churn"): churn(*centred)}
         rank = None
         if same_width:

@@ -103,8 +103,8 @@ def best_both_ways(
                 if left_out is not None:
                     products[where.put(left_out(products.shape))] = -np.inf
                 partner[block] = where.get(products.argmax(1))
-                best[block], highest = (where.get(_largest(products, axis)) for axis in (1, 0))
-                np.maximum(other, highest, out=other)
+                best[block] = where.get(_largest(products, 1))
+                np.maximum(other, where.get(_largest(products, 0)), out=other)
         return partner, best, other
 
     return on_device(search)

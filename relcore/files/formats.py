@@ -81,7 +81,7 @@ def _text(value: Any, where: str, row: int, what: str) -> str:
         value = value.item()
     if isinstance(value, str):
         return value
-    if value is None or value != value:
+    if value is None or value != value:  # no value, or NaN
         return ""
     if isinstance(value, bytes | bytearray):
         with suppress(UnicodeDecodeError):

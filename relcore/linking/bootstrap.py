@@ -397,12 +397,12 @@ class _Bootstrap:
         """
         k = self.settings["k"]
         rng = np.random.default_rng((self.random_state, 1))
-        every, *others = (
-            match_csls(unit_rows(rows @ linked.half), self.Y, k).similarity
-            for rows in (linked.held_out, *without_partners(self.X, linked.held_out, rng))
-        )
+        every = match_csls(unit_rows(linked.held_out @ linked.half), self.Y, k).similarity
         error = float(every.std(ddof=1)) / np.sqrt(len(every))
-        null = tuple(float(each.mean()) for each in others)
+        drawn = without_partners(self.X, linked.held_out, rng)
+        null = tuple(
+            float(match_csls(unit_rows(rows @ linked.half), self.Y, k).similarity.mean()) for rows in drawn
+        )
         found = HeldOut(float(every.mean()), error, null, len(every), float("nan"))
         agreement, chance = beside(linked.agreement, linked.chance)
         same, needed = percent_beside(linked.same, SAME)

@@ -325,9 +325,8 @@ def _candidates(
     # The whitened projection Aᵀ (A Aᵀ + λ)^(−1/2) (d, k) of unit anchors A (k, d).
     bases = [Engine().shrunk(one, _RIDGE, -0.5)[0].T.astype(np.float32) for one in (first, second)]
     alone = bases[0] @ bases[1].T
-    rows, targets = (
-        side[np.setdiff1d(np.arange(len(side)), known)] for side, known in zip((X, Y), pairs, strict=True)
-    )
+    rows = X[np.setdiff1d(np.arange(len(X)), pairs[0])]
+    targets = Y[np.setdiff1d(np.arange(len(Y)), pairs[1])]
     if min(len(rows), len(targets)) == 0:
         return alone, alone, alone
     weights = np.r_[np.ones(min(ROWS, len(rows))), np.full(len(first), PAIRED_WEIGHT)].astype(np.float32)

@@ -55,12 +55,12 @@ class HeldOut(NamedTuple):
         """Both measures, each beside the limit that it needs."""
         again, needed = percent_beside(self.again, FOUND_AGAIN)
         mean, least = beside(self.mean, self.least)
-        if self.again == self.again:
-            links = f"a second fit finds the same link for {again} of {self.n:,} held-out rows"
-            links += f" (needed: {needed})"
-        else:
+        if np.isnan(self.again):
             links = f"none of {self.n:,} held-out rows has a link that a second fit could find again"
             links += f" (needed: {needed} found again)"
+        else:
+            links = f"a second fit finds the same link for {again} of {self.n:,} held-out rows"
+            links += f" (needed: {needed})"
         between = "and"
         if self.above != (self.again >= FOUND_AGAIN):
             between = "but"

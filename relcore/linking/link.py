@@ -427,10 +427,9 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Outcome:
-        sides = [[own for own, _ in self.pairs], [other for _, other in self.pairs]]
-        source, target = (
-            most_frequent(space, self.rows, side) for space, side in zip(spaces, sides, strict=True)
-        )
+        source, target = spaces
+        source = most_frequent(source, self.rows, [first for first, _ in self.pairs])
+        target = most_frequent(target, self.rows, [second for _, second in self.pairs])
         settings = {
             name: getattr(self, name) for name in ("n_anchors", "method", "k", "precision", "random_state")
         }
@@ -453,9 +452,9 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
                 told = f"step {n}: mean squared error {short(last.objective)}"
             if not last.pairs:
                 told = f"round {n}: from clusters of {last.rows:,} rows"
-                if last.objective == last.objective:
+                if not np.isnan(last.objective):
                     told += f"; fits on two halves agree with cosine {short(last.objective)}"
-            if last.found == last.found:
+            if not np.isnan(last.found):
                 told += f", {100 * last.found:.1f} % of the hidden pairs found"
             report(min(n, most), most, told)
 

@@ -90,9 +90,14 @@ def optimise_anchors(
         import torch
 
     device = torch_name()
-    X, Y, own, seeded = (
-        torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in (source, target, anchors, seeds)
-    )
+
+    def put(array: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+    X = put(source)
+    Y = put(target)
+    own = put(anchors)
+    seeded = put(seeds)
     initial = np.random.default_rng(random_state).normal(size=(len(anchors) - len(seeds), target.shape[1]))
     known = Y[seeded]
     base = torch.from_numpy(unit_rows(initial)).to(device)

@@ -237,7 +237,8 @@ class WhitenedRelativeAdapter(Adapter):
     ridge: float = 0.3
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        (start, P, of_new), (end, R, of_old) = (_whitened(rows, self.ridge) for rows in (new, old))
+        start, P, of_new = _whitened(new, self.ridge)
+        end, R, of_old = _whitened(old, self.ridge)
         # With the SVD A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. If queries and rows are
         # multiplied by U of the old model, inner products stay the same and mapped rows are at most as wide
         # as old ones.
@@ -258,5 +259,6 @@ class WhitenedInverseAdapter(InPlaceAdapter):
     ridge: float = 1.0
 
     def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        (_, P, of_new), (_, R, of_old) = (_whitened(rows, self.ridge) for rows in (new, old))
+        _, P, of_new = _whitened(new, self.ridge)
+        _, R, of_old = _whitened(old, self.ridge)
         return of_new @ (P.T @ R) @ of_old.T

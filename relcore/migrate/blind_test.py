@@ -81,16 +81,23 @@ def questions(
     by .10 to .12. They preferred the better model in 196 of 200 draws of queries; with queries in random
     order, in 166.
     """
-    order, sides = (row_keys(result.queries, f"{what} {option}", random_state) for what in ("judge", "side"))
-    lists = [result.found[name][:, :DEPTH] for name in ("keep", option)]
+    order = row_keys(result.queries, f"judge {option}", random_state)
+    sides = row_keys(result.queries, f"side {option}", random_state)
+    kept = result.found["keep"]
+    others = result.found[option]
     asked = []
-    for place in np.lexsort((order, average_overlap(*lists))):
-        keep, other = (
-            tuple(map(str, ids[rows[rows >= 0]])) for rows in (one[place, :SHOWN] for one in lists)
-        )
+    for place in np.lexsort((order, average_overlap(kept[:, :DEPTH], others[:, :DEPTH]))):
+        keep = _shown_ids(kept[place], ids)
+        other = _shown_ids(others[place], ids)
         if set(keep) != set(other):
             asked.append(BlindQuestion(result.queries[place], keep, other, bool(sides[place] < 0.5)))
     return tuple(asked[:MOST])
+
+
+def _shown_ids(rows: np.ndarray, ids: np.ndarray) -> tuple[str, ...]:
+    """The ids of the first rows of a list, in which −1 is no row."""
+    rows = rows[:SHOWN]
+    return tuple(map(str, ids[rows[rows >= 0]]))
 
 
 def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:

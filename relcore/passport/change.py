@@ -256,7 +256,8 @@ def change_between(
         Y = Y[sample]
         shared = (shared[0][sample], shared[1][sample])
     n = len(X)
-    old, now = (units @ units.T for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)))
+    old = _cosines(X)
+    now = _cosines(Y)
     apart = np.triu_indices(n, 1)
     orders = rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
     samples = rng.integers(n, size=(DRAWS, n))
@@ -359,12 +360,19 @@ def _chance_of_coordinates(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> 
     directions that hold most of a layer's variance, and these differ between layers.
     """
     sides = []
-    for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)):
+    for rows in (X, Y):
+        units = unit_rows(rows).astype(np.float64)
         left, values, right = thin_svd(units - units.mean(axis=0))
         sides.append((left * (values > LEAST_VALUE * values[0])) @ right)
     between = sides[0] @ sides[1].T
     chance = between[np.arange(len(X)), orders].mean(axis=1)
     return float((1 + np.count_nonzero(chance >= between.diagonal().mean())) / (1 + len(orders)))
+
+
+def _cosines(X: np.ndarray) -> np.ndarray:
+    """The cosines (n, n) of all pairs of rows."""
+    units = unit_rows(X).astype(np.float64)
+    return units @ units.T
 
 
 def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:

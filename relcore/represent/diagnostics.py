@@ -71,15 +71,7 @@ def diagnose_anchors(
     at_random = unit_rows(
         space.vectors[space.rows(select_anchors(space, n_random, random_state=random_state))], mean
     )
-    coverage, coverage_random = (
-        float(
-            Engine()
-            .map_rows(space.vectors, chosen.T, mean=mean, unit=True)
-            .max(axis=1)
-            .mean(dtype=np.float64)
-        )
-        for chosen in (anchors, at_random)
-    )
+
     condition = float("inf")
     if values[-1] > floor:
         condition = float(values[0] / values[-1])
@@ -92,10 +84,16 @@ def diagnose_anchors(
         rank=int(np.count_nonzero(values > floor)),
         condition_number=condition,
         effective_rank=float(np.exp(-np.sum(energy * np.log(energy)))),
-        coverage=coverage,
-        coverage_random=coverage_random,
+        coverage=_coverage(space, anchors, mean),
+        coverage_random=_coverage(space, at_random, mean),
         near_duplicates=tuple(sorted(near, key=lambda pair: -pair[2])),
     )
+
+
+def _coverage(space: LatentSpace, anchors: np.ndarray, mean: np.ndarray) -> float:
+    """The mean cosine of all rows to their nearest anchor."""
+    cosines = Engine().map_rows(space.vectors, anchors.T, mean=mean, unit=True)
+    return float(cosines.max(axis=1).mean(dtype=np.float64))
 
 
 def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:

@@ -186,9 +186,8 @@ def _train(
 
     device = torch_name()
     with reproducible(random_state), separate_stream(device):
-        rows, targets = (
-            torch.stack([torch.from_numpy(each) for each in given]).to(device) for given in (sides, classes)
-        )
+        rows = torch.stack([torch.from_numpy(side) for side in sides]).to(device)
+        targets = torch.stack([torch.from_numpy(numbers) for numbers in classes]).to(device)
         weights = [
             weight.expand(len(sides), *weight.shape).to(device).clone().requires_grad_()
             for weight in _first_weights(rows.shape[2], n_classes, over_rows)

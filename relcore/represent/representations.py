@@ -108,10 +108,9 @@ def representation_maps(
     if representation == "procrustes":
         target = vectors.pop(1)
         mean = mean_row(target)  # as in Invert, so that both use the same map
-        first, *others = (
-            partial(Procrustes().fit(X[rows], target[rows]).transform, less=mean) for X in vectors
-        )
-        return first, partial(centred, mean=mean), *others
+        maps = [partial(Procrustes().fit(X[rows], target[rows]).transform, less=mean) for X in vectors]
+        maps.insert(1, partial(centred, mean=mean))
+        return tuple(maps)
     whiten = representation == "whitened"
     return tuple(spec.projection(whiten).fit(X, anchors=rows).transform for X in vectors)
 

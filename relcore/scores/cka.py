@@ -354,7 +354,7 @@ def decided_note(value: float, without: float, n_rows: int, names: Callable[[], 
     else:
         decide = f"{n_rows} long rows, {named}, decide"
     rest = f"CKA of the other rows is {short(without)}"
-    if without != without:
+    if np.isnan(without):
         rest = "float32 cannot tell the other rows apart"
     return f"{decide} this score; {rest}."
 

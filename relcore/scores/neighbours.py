@@ -520,9 +520,10 @@ def effects_of_rows(neighbours: Neighbours) -> sparse.csr_array:
     longer = _search(
         sides, neighbours.queries, k + 1, neighbours.convention, neighbours.device
     )  # nearest first
-    (own, next_own), (other, next_other) = (
-        (lists[:, :k], lists[:, k:]) for lists in (longer.first_lists, longer.second_lists)
-    )
+    own = longer.first_lists[:, :k]
+    other = longer.second_lists[:, :k]
+    next_own = longer.first_lists[:, k:]
+    next_other = longer.second_lists[:, k:]
     twins = own[:, :, None] == other[:, None, :]
     own_shared = twins.any(axis=2)
     other_shared = twins.any(axis=1)

@@ -483,9 +483,8 @@ class PairScores:
         tree = linkage(squareform(distances(self.values), checks=False), "average", optimal_ordering=True)
         order = leaves_list(tree).tolist()
         names = tuple(self.names[i] for i in order)
-        scores, reasons = (
-            tuple(tuple(cells[i][j] for j in order) for i in order) for cells in (self.scores, self.reasons)
-        )
+        scores = tuple(tuple(self.scores[i][j] for j in order) for i in order)
+        reasons = tuple(tuple(self.reasons[i][j] for j in order) for i in order)
         return replace(self, names=names, scores=scores, reasons=reasons)
 
     def table(self) -> pd.DataFrame:
@@ -549,9 +548,8 @@ def best_by_chance(
     }
     if len(nulls) < 2:
         return None
-    (fixed, first), (moved, second) = (
-        np.unique(side, return_inverse=True) for side in zip(*nulls, strict=True)
-    )
+    fixed, first = np.unique([cell[0] for cell in nulls], return_inverse=True)
+    moved, second = np.unique([cell[1] for cell in nulls], return_inverse=True)
     flat = np.stack(forms).astype(np.float32)
     permuted = _permuted_products(flat[fixed], flat[moved], both_axes)[:, first, second]
     low, high = np.quantile(permuted, [0.025, 0.975], axis=0)
@@ -571,15 +569,19 @@ def titled(metric: str, k: int | None) -> str:
     return title
 
 
+def _with_norm_one(forms: np.ndarray) -> np.ndarray:
+    """The matrices (s, m, w), each divided by its norm."""
+    norms = np.linalg.norm(forms.reshape(len(forms), -1), axis=1)
+    return forms / np.maximum(norms, 1e-30)[:, None, None]
+
+
 def _permuted_products(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
     """For each permutation, the inner products of the matrices `fixed` (s, m, w) with the permuted matrices
     `moved` (t, m, w): (permutations, s, t). All matrices have norm 1."""
     rng = np.random.default_rng(0)
     (t, m, _) = moved.shape
-    fixed, moved = (
-        forms / np.maximum(np.linalg.norm(forms.reshape(len(forms), -1), axis=1), 1e-30)[:, None, None]
-        for forms in (fixed, moved)
-    )
+    fixed = _with_norm_one(fixed)
+    moved = _with_norm_one(moved)
     flat = fixed.reshape(len(fixed), -1)
     inner_products = np.empty((PAIR_PERMUTATIONS, len(fixed), t))
     at_once = max(1, _AT_ONCE // moved.size)

@@ -51,7 +51,8 @@ def svcca(
     """
     need_number("share", share, above=0, high=1)
     X, Y = paired_rows(source, target, most_rows, ids)
-    (U, _), (V, _) = (_components(about_mean(side), share) for side in (X, Y))
+    U, _ = _components(about_mean(X), share)
+    V, _ = _components(about_mean(Y), share)
 
     def value(order: np.ndarray | slice) -> float:
         return float(np.linalg.svd(U.T @ V[order], compute_uv=False).mean())

@@ -119,9 +119,9 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
     If both sides have values for the same random states, Student's test of their differences decides.
     Otherwise Welch's test decides.
     """
-    (more, more_error, more_freedom, first), (than, than_error, than_freedom, second) = (
-        _side(side, numbers) for side in claim.sides()
-    )
+    more_side, than_side = claim.sides()
+    more, more_error, more_freedom, first = _side(more_side, numbers)
+    than, than_error, than_freedom, second = _side(than_side, numbers)
     than = claim.times * than + claim.plus
     than_error = abs(claim.times) * than_error
     if paired := 1 < len(first) == len(second):

@@ -337,10 +337,8 @@ class Universe(Reported):
                 f" {space.dimension}; fit a new universe with this space"
             )
         name = distinct_names([*(space.with_columns(name=known) for known in self.names), space])[-1]
-        (rows, places), (tested, expected) = (
-            known_rows(space, ids, consensus)
-            for ids, consensus in ((self.ids, self.consensus), (self.test_ids, self.test_consensus))
-        )
+        rows, places = known_rows(space, self.ids, self.consensus)
+        tested, expected = known_rows(space, self.test_ids, self.test_consensus)
         if len(rows) < FEWEST_ROWS or not len(tested):
             raise NoCommonId(
                 f"{space.name}: expected {FEWEST_ROWS} rows or more of the universe, and some of its held-out"
@@ -503,22 +501,18 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
             _centre(space.vectors[own[train][own[train] >= 0]], self.unit, space.name)
             for space, own in zip(spaces, rows, strict=True)
         ]
-        fitted, tested = (
-            [
-                align(space, own[part], *centre, self.unit)
-                for space, own, centre in zip(spaces, rows, centres, strict=True)
-            ]
-            for part in (train, test)
-        )
+        fitted = []
+        tested = []
+        for space, own, centre in zip(spaces, rows, centres, strict=True):
+            fitted.append(align(space, own[train], *centre, self.unit))
+            tested.append(align(space, own[test], *centre, self.unit))
         present = rows[:, train] >= 0
         test_present = rows[:, test] >= 0
         report(1, 4, "rotating")
         with one_thread_products():  # with such small matrices, two threads take longer than one
             rotations = _rotations(fitted, present, self.rounds, [space.name for space in spaces])
-        places, test_places = (
-            [X @ rotation for X, rotation in zip(rows_of, rotations, strict=True)]
-            for rows_of in (fitted, tested)
-        )
+        places = [X @ rotation for X, rotation in zip(fitted, rotations, strict=True)]
+        test_places = [X @ rotation for X, rotation in zip(tested, rotations, strict=True)]
         report(2, 4, "scoring held-out rows")
         scores, best, same_class = scores_of_pairs(
             test_places, test_present, labels_of_rows(spaces, rows[:, test])
@@ -556,11 +550,8 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
         for space, own in zip(spaces, rows, strict=True):
             scored[own >= 0] &= scored_rows(space.ids)[own[own >= 0]]
         keys = row_keys(ids, "queries", self.random_state)
-        test, train = (np.flatnonzero(part) for part in (tested & scored, ~tested))
-        test, train = (
-            np.sort(part[np.argsort(keys[part], kind="stable")[:most]])
-            for part, most in ((test, MOST_TESTED), (train, self.rows))
-        )
+        test = _smallest(np.flatnonzero(tested & scored), keys, MOST_TESTED)
+        train = _smallest(np.flatnonzero(~tested), keys, self.rows)
         if len(ids) < FEWEST_ROWS or not len(test):
             raise NoCommonId(
                 f"universe: expected {FEWEST_ROWS} rows or more that two spaces share, got {len(ids)} (ids"
@@ -568,6 +559,11 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
                 " with all models"
             )
         return train, test
+
+
+def _smallest(rows: np.ndarray, keys: np.ndarray, most: int) -> np.ndarray:
+    """At most `most` of these row numbers, those with the smallest keys, ascending."""
+    return np.sort(rows[np.argsort(keys[rows], kind="stable")[:most]])
 
 
 def _shared_ids_and_rows(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.ndarray]:
