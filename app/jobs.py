@@ -249,8 +249,8 @@ def follow(jobs: Sequence[Job], dismiss: Callable[[Job], None] | None = None) ->
                 st.button(
                     "Again",
                     key=f"again-{job.key}",
-                    on_click=st.session_state.__setitem__,
-                    args=(_AGAIN, job.key),
+                    on_click=_request_retry,
+                    args=(job,),
                 )
                 if dismiss:
                     st.button(
@@ -325,6 +325,10 @@ def _why(job: Job) -> str:
     if status.state == "cancelled":
         return "stopped"
     return status.error or "failed"
+
+
+def _request_retry(job: Job) -> None:
+    st.session_state[_AGAIN] = job.key
 
 
 def retry_requested(job: Job) -> bool:

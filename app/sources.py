@@ -78,6 +78,15 @@ def _dropped_earlier() -> tuple[Path, ...]:
     return earlier
 
 
+def _forget_dropped() -> None:
+    """The files are set again when they are saved."""
+    st.session_state[_DROPPED] = None
+
+
+def _choose_kind(kind: Kind) -> None:
+    st.session_state["data.kind"] = kind
+
+
 def _keep_earlier(paths: tuple[Path, ...]) -> None:
     st.session_state[_EARLIER] = paths
 
@@ -93,8 +102,7 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
         "Drop files here",
         accept_multiple_files=True,
         key=_UPLOAD,
-        on_change=st.session_state.__setitem__,
-        args=(_DROPPED, None),  # set below when the files are saved
+        on_change=_forget_dropped,
         help=formats,
         label_visibility="collapsed",
     )
@@ -187,8 +195,8 @@ def offer(kind: Kind, paths: Sequence[Path]) -> None:
         _VERBS[kind],
         key=f"data.as-{kind}",
         type="primary",
-        on_click=st.session_state.__setitem__,
-        args=("data.kind", kind),
+        on_click=_choose_kind,
+        args=(kind,),
     )
 
 

@@ -47,10 +47,12 @@ def _present(place: Place) -> tuple:
 
 
 def buttons(place: Place) -> None:
+    """Draw the buttons Undo and Redo, and a note on the last click on them."""
     history = _history(place)
-    told, then = st.session_state.get(_MOVED, ("", None))  # a note on the last click, until another step
-    moved = plain_html(told if then == _present(place) else "")
-    st.html(f'<p role="status" title="{moved}">{moved}</p>')
+    note, state = st.session_state.get(_MOVED, ("", None))
+    if state != _present(place):  # another step followed
+        note = ""
+    st.html(f'<p role="status" title="{plain_html(note)}">{plain_html(note)}</p>')
     undo = ("Undo", history.undo_step, "Ctrl+Z")
     redo = ("Redo", history.redo_step, "Ctrl+Y")
     for verb, step, keys in (undo, redo):
@@ -62,8 +64,11 @@ def buttons(place: Place) -> None:
             help_ = f"Nothing to {name}"
         # Undo and redo wait until all callbacks of this run are done, because the run may also handle an
         # earlier click.
-        look |= {"on_click": st.session_state.__setitem__, "args": (_MOVES, verb)}
-        st.button(verb, key=f"history.{name}", help=help_, **look)
+        st.button(verb, key=f"history.{name}", help=help_, on_click=_ask_to_move, args=(verb,), **look)
+
+
+def _ask_to_move(verb: str) -> None:
+    st.session_state[_MOVES] = verb
 
 
 def move(place: Place | None) -> None:

@@ -26,6 +26,8 @@ def hidden(text: str) -> int:
         "y = [*steps * (n > 1)]",
         "y = c and {'a': 1}",
         "y = [b, a][c]",
+        "y = n - (a == b)",
+        "n += a == b",
         "y = {True: a, False: b}[c]",
         "y = {1: a}.get(c, b)",
         "f(first_of_all(these_rows) if condition_holds else second_of_all(these))",

@@ -236,10 +236,15 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
 
     def entry(identifier: str, cosine: float, shared: bool) -> str:
         image, name, title = shown.get(identifier, ("", identifier, identifier))
+        kind = ""
+        mark = ""
+        if shared:
+            kind = "shared"
+            mark = IN_BOTH
         return (
-            f'<li class="{"shared" if shared else ""}" title="{plain_html(title)}">'
+            f'<li class="{kind}" title="{plain_html(title)}">'
             f'<button type="button" data-row="{rows[identifier]}">{image}<b>{plain_html(name)}</b>'
-            f"<span>{short(cosine, 2)}{IN_BOTH if shared else ''}</span></button></li>"
+            f"<span>{short(cosine, 2)}{mark}</span></button></li>"
         )
 
     def side(name: str, title: str) -> str:

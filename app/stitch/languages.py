@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +31,7 @@ from relcore.runs.entries import digest_of
 from relcore.spaces.matching import Match
 from relcore.stitch.try_it import CrossLingual, Pairs, RetrievalResult, RetrievalSpec, pair_up, retrieve
 
+_Side = tuple[str, DatasetSpec, Encoder, forms.Preview]
 _AT_ONCE = 2.5  # processor seconds, imports included; a longer encoding waits for a click
 _MOST_READ = 1000  # number of rows read of a table; a language model encodes them within a minute
 MOST_PAIRS = 2000  # number of pairs, so that six methods take less than a second
@@ -86,6 +87,13 @@ def _encoded_spaces(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[S
             specs += jobs.own_specs(dataset, encoder, stored)
     if not missing:
         return specs
+    _offer_to_encode(missing)
+    return None
+
+
+def _offer_to_encode(missing: Mapping[str, _Side]) -> None:
+    """Draw a button that encodes the columns without a job, and the jobs of the others."""
+    queue = jobs_.queue()
     running = {key: job for key in missing if (job := queue.job(key))}
     for key, job in running.items():
         if jobs_.retry_requested(job):
@@ -93,13 +101,11 @@ def _encoded_spaces(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[S
     waiting = {key: side for key, side in missing.items() if key not in running}
     if waiting:
         costs = [forms.expected_seconds(encoder, preview) for *_, encoder, preview in missing.values()]
-        if None in costs:
-            seconds = None
-        else:
+        seconds = None
+        if None not in costs:
             seconds = jobs_.total_seconds(costs)
-        if len(missing) > 1:
-            what = "both columns"
-        else:
+        what = "both columns"
+        if len(missing) == 1:
             what = next(iter(missing.values()))[0]
         st.button(
             f"Encode {plain_name(what)} · {jobs_.cost_in_words(seconds)}",
@@ -110,7 +116,6 @@ def _encoded_spaces(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[S
             args=(_submit, waiting),
         )
     jobs_.follow(list(running.values()))
-    return None
 
 
 def _submit(missing: dict) -> None:

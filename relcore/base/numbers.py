@@ -82,7 +82,9 @@ def _telling(value: float, limit: float, places: int) -> int:
 def counted(n: int, thing: str, things: str = "") -> str:
     """A number with its noun, which is singular for one: ``1 row``, ``20,000 rows``. `things` is the plural,
     if it is irregular."""
-    return f"{n:,} {thing if n == 1 else things or f'{thing}s'}"
+    if n == 1:
+        return f"{n:,} {thing}"
+    return f"{n:,} {things or f'{thing}s'}"
 
 
 def and_list(names: Iterable[Any]) -> str:

@@ -8,7 +8,6 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from relcore.base.junit import GateCase
@@ -196,9 +195,14 @@ class Reported:
 
 def text_table(rows: Cells) -> str:
     """The cells as a text table. The first row is the head. Columns of numbers are aligned to the right."""
-    columns = zip(_numeric(rows), zip(*rows, strict=True), strict=True)
-    cells = (f"  {{:{'>' if number else '<'}{max(map(len, column))}}}" for number, column in columns)
-    return "\n".join(map(str.rstrip, starmap("".join(cells).format, rows)))
+    columns = []
+    for is_number, cells in zip(_numeric(rows), zip(*rows, strict=True), strict=True):
+        width = max(map(len, cells))
+        if is_number:
+            columns.append([cell.rjust(width) for cell in cells])
+        else:
+            columns.append([cell.ljust(width) for cell in cells])
+    return "\n".join("".join(f"  {cell}" for cell in row).rstrip() for row in zip(*columns, strict=True))
 
 
 def _numeric(rows: Cells) -> list[bool]:

@@ -392,11 +392,11 @@ def json_array(value: Any) -> np.ndarray:
 
 
 def list_from_json_array(array: np.ndarray | None) -> list[Any] | None:
+    """The list that a JSON text, stored as an array of bytes, holds; None without an array."""
     if array is None:
-        value = None
-    else:
-        value = json.loads(array.tobytes())
-    if array is not None and not isinstance(value, list):
+        return None
+    value = json.loads(array.tobytes())
+    if not isinstance(value, list):
         raise TypeError(f"expected a list, got {type(value).__name__}")
     return value
 

@@ -265,16 +265,20 @@ def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]]
 
 
 def _central_words(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray) -> list[str]:
+    """For each cluster, the id of the row nearest to its mean; "" for a cluster without rows. `numbers` (m,)
+    are the clusters of the rows. In a space with counts, only frequent rows give names."""
     vectors = unit_rows(space.vectors[rows], mean_of(space))
     names = []
     for number in range(numbers.max() + 1):
         members = np.flatnonzero(numbers == number)
-        name = ""
-        if len(members):
-            middle = vectors[members].mean(axis=0)
-            if space.counts is not None:
-                n_kept = max(1, round(_FREQUENT * len(members)))
-                members = members[np.argsort(-space.counts[rows[members]], kind="stable")[:n_kept]]
-            name = str(space.ids[rows[members[np.argmax(vectors[members] @ middle)]]])
-        names.append(name)
+        if not len(members):
+            names.append("")
+            continue
+        middle = vectors[members].mean(axis=0)
+        if space.counts is not None:
+            n_kept = max(1, round(_FREQUENT * len(members)))
+            by_count = np.argsort(-space.counts[rows[members]], kind="stable")
+            members = members[by_count[:n_kept]]
+        nearest = members[np.argmax(vectors[members] @ middle)]
+        names.append(str(space.ids[rows[nearest]]))
     return names

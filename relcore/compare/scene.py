@@ -140,8 +140,10 @@ def assemble_scene(
         anchor_rows = np.empty(0, dtype=np.int64)
     places = np.searchsorted(rows, anchor_rows)
     drawn = (places < len(rows)) & (rows[np.minimum(places, len(rows) - 1)] == anchor_rows)
-    every = len(rows) == len(source)
-    shown = f"{'All ' if every else f'{len(rows):,} of the '}{counted(len(source), 'row')}"
+    n_rows = counted(len(source), "row")
+    shown = f"{len(rows):,} of the {n_rows}"
+    if len(rows) == len(source):
+        shown = f"All {n_rows}"
     notes = [f"{shown} of {', '.join(names[:-1])} and {names[-1]}"]
     notes += [f"{title}: {note}" for title, (_, note) in titled.items()]
     n = len(anchor_ids)

@@ -117,7 +117,9 @@ class LayerRows:
         )
         if pixels is None or not side:
             return None
-        height, width = (side, side) if isinstance(side, int) else side
+        if isinstance(side, int):
+            side = (side, side)
+        height, width = side
         return int((pixels.shape[-2] // height) * (pixels.shape[-1] // width))
 
 

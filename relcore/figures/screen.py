@@ -278,34 +278,41 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
     figure.update_yaxes(range=[middle[1] - half_width, middle[1] + half_width], scaleanchor="x", **hidden)
     figure.update_layout(margin={"l": 8, "r": 8, "t": 8, "b": 96})
     if len(titles) > 1:
-        still = _MOVES | {"frame": {"duration": 700, "redraw": False}}
-        plays = still | {"frame": {"duration": 1500, "redraw": False}, "fromcurrent": True}
-        buttons = [
-            {"label": "▶", "method": "animate", "args": [None, plays]},
-            {"label": "❚❚", "method": "animate", "args": [[None], still]},
-        ]
-        look = {"bgcolor": theme.surface, "bordercolor": theme.border}
-        place = {"x": 1, "y": 0, "xanchor": "right", "yanchor": "top", "pad": {"t": 0}, "direction": "right"}
-        figure.update_layout(
-            updatemenus=[{"type": "buttons", "buttons": buttons, "showactive": False, **place, **look}],
-            sliders=[
-                {
-                    "steps": [
-                        {"label": title, "method": "animate", "args": [[str(number)], still]}
-                        for number, title in enumerate(_cut(titles))
-                    ],
-                    "pad": {"t": 18, "l": 24, "r": 24},
-                    "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
-                    # Many or long names would overlap, so they get the colour of the page.
-                    "font": {"size": 11, "color": theme.muted}
-                    if (len(titles) - 1) * max(map(len, titles)) <= _MOST_NAMED
-                    else {"size": 1, "color": theme.surface},
-                    "ticklen": 0,
-                    **look,
-                }
-            ],
-        )
+        _add_player(figure, titles, theme)
     return figure
+
+
+def _add_player(figure: go.Figure, titles: list[str], theme: Theme) -> None:
+    """Add a slider over the frames of a figure, and buttons that play and pause them."""
+    still = _MOVES | {"frame": {"duration": 700, "redraw": False}}
+    plays = still | {"frame": {"duration": 1500, "redraw": False}, "fromcurrent": True}
+    buttons = [
+        {"label": "▶", "method": "animate", "args": [None, plays]},
+        {"label": "❚❚", "method": "animate", "args": [[None], still]},
+    ]
+    steps = [
+        {"label": title, "method": "animate", "args": [[str(number)], still]}
+        for number, title in enumerate(_cut(titles))
+    ]
+    names = {"size": 11, "color": theme.muted}
+    if (len(titles) - 1) * max(map(len, titles)) > _MOST_NAMED:
+        # Many or long names would overlap, so they get the colour of the page.
+        names = {"size": 1, "color": theme.surface}
+    look = {"bgcolor": theme.surface, "bordercolor": theme.border}
+    place = {"x": 1, "y": 0, "xanchor": "right", "yanchor": "top", "pad": {"t": 0}, "direction": "right"}
+    figure.update_layout(
+        updatemenus=[{"type": "buttons", "buttons": buttons, "showactive": False, **place, **look}],
+        sliders=[
+            {
+                "steps": steps,
+                "pad": {"t": 18, "l": 24, "r": 24},
+                "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
+                "font": names,
+                "ticklen": 0,
+                **look,
+            }
+        ],
+    )
 
 
 LONGEST = 24

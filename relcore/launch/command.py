@@ -81,7 +81,9 @@ def run_app(options: argparse.Namespace) -> None:
         settings += ["--server.address=0.0.0.0", "--server.allowedHosts=*"]
         environment[access.ENVIRONMENT] = "1"
         data = os.environ.get(access.DATA)
-        reads = f"the files named in this command{f' and the folder {data}' if data else ''}"
+        reads = "the files named in this command"
+        if data:
+            reads = f"{reads} and the folder {data}"
         who = "has the link below"
         if options.no_token:
             who = "can reach this port"

@@ -276,7 +276,10 @@ def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> 
     sampled = ""
     if n_sampled:
         sampled = f", by a sample of {counted(n_sampled, 'row')}"
-    return f"{title}{placed}, {how}{sampled}{', aligned by Procrustes' if spec.align else ''}"
+    aligned = ""
+    if spec.align:
+        aligned = ", aligned by Procrustes"
+    return f"{title}{placed}, {how}{sampled}{aligned}"
 
 
 def reduce_pair(matrices: Sequence[np.ndarray | DerivedRows], spec: ReductionSpec) -> Picture:

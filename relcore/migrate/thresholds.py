@@ -79,7 +79,7 @@ class ScoreMap:
         n = len(fitted.X_thresholds_)
         places = np.r_[np.linspace(0, n - 1, _KNOTS), n - np.geomspace(1, n, _KNOTS)]
         knots = np.unique(places.round().astype(int).clip(0, n - 1))
-        return cls(*(part[knots].astype(float) for part in (fitted.X_thresholds_, fitted.y_thresholds_)))
+        return cls(fitted.X_thresholds_[knots].astype(float), fitted.y_thresholds_[knots].astype(float))
 
     def threshold(self, old: float) -> float:
         """The smallest new score that is mapped to at least this old score; infinite if there is none."""
@@ -203,7 +203,7 @@ def restore_threshold(
     order = np.argsort(row_keys([str(query) for query in range(q)], "thresholds", random_state))
     fitting = order[: q // 2]
     judging = order[q // 2 :]
-    score_map = ScoreMap.fit(*(scores[fitting][known[fitting]] for scores in (new, old)))
+    score_map = ScoreMap.fit(new[fitting][known[fitting]], old[fitting][known[fitting]])
     old = old[judging]
     new = new[judging]
     known = known[judging]

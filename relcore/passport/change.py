@@ -277,7 +277,7 @@ def change_between(
         p = _chance_of_coordinates(X, Y, orders)
     centred = None
     if cosine is not None:
-        centred = float(np.vecdot(*(unit_rows(rows, rows.mean(axis=0)) for rows in (X, Y))).mean())
+        centred = float(np.vecdot(unit_rows(X, X.mean(axis=0)), unit_rows(Y, Y.mean(axis=0))).mean())
     if not kind:
         kind = _kind_of_other_vectors(gram.value, most, p, centred)
     scale = float(np.median(lengths))

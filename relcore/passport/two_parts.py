@@ -180,7 +180,8 @@ def between(X: np.ndarray, second: np.ndarray) -> Slope:
     """
     A = X[~second]
     B = X[second]
-    A, B = (A, B) if len(A) >= len(B) else (B, A)
+    if len(A) < len(B):
+        A, B = B, A
     slope = shared_axes(A, B)
     if len(B) >= 2 * X.shape[1]:
         return max(slope, shared_axes(B, A))

@@ -124,7 +124,9 @@ def score_differences(
     The split must list the anchors of `before` and those of `now`, because a row that is an anchor in one of
     them is not scored in either.
     """
-    return differences_of(*(AlignedPair.of_arrays(*rows, split, **settings) for rows in (before, now)))
+    earlier = AlignedPair.of_arrays(*before, split, **settings)
+    later = AlignedPair.of_arrays(*now, split, **settings)
+    return differences_of(earlier, later)
 
 
 def differences_of(before: AlignedPair, now: AlignedPair) -> dict[str, Interval]:

@@ -239,10 +239,12 @@ class Split:
                 drawn[members[np.argmax(keys[members])]] = False
         test = np.flatnonzero(drawn)
         if not len(test):
-            listed = f"none of the {len(test_ids):,} test ids belongs to a row that is not an anchor"
+            reason = "too few rows"
+            if len(test_ids):
+                reason = f"none of the {len(test_ids):,} test ids belongs to a row that is not an anchor"
             raise SpaceError(
                 f"split: expected a row to test on, got {len(ids):,} rows and {len(anchors):,} anchors:"
-                f" {listed if len(test_ids) else 'too few rows'}"
+                f" {reason}"
             )
         return cls(ids, anchors, np.setdiff1d(np.flatnonzero(~drawn), anchors), test, random_state)
 

@@ -140,9 +140,11 @@ def _panel(result: StitchResult, method: str, metric: str, show: str, row: pd.Se
         spread = ""
         if several:
             spread = f" ± {short(deviation[i, j])} over {len(result.runs)} random states"
+        own = "not stitched"
+        if i != j:
+            own = f"not stitched {short(mean[j, j])}"
         return (
-            f"{STITCH_METRICS[metric].title} {short(mean[i, j])}{spread}\n"
-            f"not stitched{'' if i == j else f' {short(mean[j, j])}'}\n"
+            f"{STITCH_METRICS[metric].title} {short(mean[i, j])}{spread}\n{own}\n"
             f"chance {short(result.chance(metric))}\n{result.tested}"
         )
 
@@ -215,10 +217,8 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
         for row, line, (total,) in zip(counts.tolist(), shares.tolist(), support.tolist(), strict=True)
     )
     mean, _ = result.matrix(method)
-    note = (
-        f"{'not stitched' if encoder == head else 'stitched'}, accuracy {short(mean[encoder, head])},"
-        f" {counts.sum():,} answers"
-    )
+    how = "not stitched" if encoder == head else "stitched"
+    note = f"{how}, accuracy {short(mean[encoder, head])}, {counts.sum():,} answers"
     return MatrixPanel(
         f"{names[encoder]} → {own}", result.classes, result.classes, shares, texts, hover, note
     )

@@ -183,12 +183,16 @@ def findings_over(
     `by` are numbers.
     """
     noun = by.removeprefix("n_")
-    return [
-        finding(f"{names[value] if names else f'{noun} {value:g}'}, {name}", mean_score(part[column]))
-        for value, part in table.groupby(by, sort=not names)
-        for column, name in measures.items()
-        if column in part and part[column].notna().any()
-    ]
+    findings = []
+    for value, part in table.groupby(by, sort=not names):
+        if names:
+            title = names[value]
+        else:
+            title = f"{noun} {value:g}"
+        for column, name in measures.items():
+            if column in part and part[column].notna().any():
+                findings.append(finding(f"{title}, {name}", mean_score(part[column])))
+    return findings
 
 
 def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list[Line]:

@@ -210,7 +210,9 @@ def named_rows(text: str) -> tuple[PaperRow, ...]:
     """The rows, from all papers, of the table or figure that `text` names, such as "table 5" or "Fig. 3". If
     it names none, ()."""
     found = re.fullmatch(r"(table|fig)(?:ure|s)?\.? ?(\d+)", " ".join(text.lower().split()))
-    kind, number = found.groups() if found else ("-", 0)
+    if not found:
+        return ()
+    kind, number = found.groups()
     return tuple(
         row for row in load_rows() if row.kind.lower().startswith(kind) and row.number == int(number)
     )
