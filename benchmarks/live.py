@@ -359,7 +359,7 @@ def timed(work: Callable[[], object], times: int) -> list[float]:
 
 
 def memory() -> float:
-    """Megabytes that torch has on the card; without one, that this process has."""
+    """The memory in megabytes: of torch on the GPU or, without a GPU, of this process."""
     if resolve().startswith("cuda"):
         import torch
 

@@ -142,7 +142,7 @@ def hides_choice(parent: ast.AST, node: ast.IfExp) -> bool:
 
 
 def hides_product(parent: ast.AST, node: ast.BinOp) -> bool:
-    """Whether a list or a text is multiplied by a condition, or whatever is unpacked is."""
+    """Whether a condition multiplies a list, a text, or a value that is then unpacked."""
     if not isinstance(node.op, ast.Mult):
         return False
     for condition, other in ((node.left, node.right), (node.right, node.left)):

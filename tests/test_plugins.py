@@ -1,5 +1,5 @@
-"""The package of plugins/measures, built and installed by pip, and packages that are broken: found without a line in
-Relscope, named when they fail, and never instead of what Relscope has.
+"""Plugins: the package of plugins/measures, built and installed by pip, and broken packages. Relscope finds them by
+their entry points, names them in errors, and never lets them replace what it has itself.
 """
 
 from __future__ import annotations

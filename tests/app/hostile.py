@@ -22,7 +22,8 @@ SENTENCES = ("the sea and the ships", "the harbour of the sea", "a horse in a fi
 
 
 def hostile_workspace(folder, n=60):
-    """Two files with hostile names, ids and labels; one renamed, one gone, two encodings of a hostile table."""
+    """A workspace whose spaces have hostile names, ids and labels: two files, one of them also with other ids, a
+    file that is missing, and two encodings of a table."""
     rng = np.random.default_rng(0)
     store = Store()
     ids = np.array([f"{MARK} {row}" for row in range(n)])

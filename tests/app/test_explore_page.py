@@ -342,7 +342,7 @@ def test_more_rows_than_fit_are_offered_as_a_sample(page, monkeypatch):
     added = page.workspace.anchors[20:]
     assert len(before) + len(added) == 25
     assert set(added) < set(free)
-    assert added != tuple(free[:5])  # drawn, not the first ones
+    assert added != tuple(free[:5])  # drawn at random
     assert page.button(key="inspector.add").disabled
 
 
@@ -451,7 +451,7 @@ def test_selected_rows_are_downloaded_kept_and_made_a_space(workspace, tmp_path)
     shares = session.table_with("share of all rows")
     assert shares["rows"].sum() == 30
     assert set(shares["class"]) == {"a", "b", "c"}
-    assert set(shares["differs"]) == {""}  # every second row is no other mix of classes
+    assert set(shares["differs"]) == {""}  # every second row has the same mix of classes
     table = next(table.value for table in session.dataframe if {"id", "label"} <= set(table.value))
     assert table["label"].tolist() == [("a", "b", "c")[row % 3] for row in range(0, 60, 2)]
     texts = {"csv": delimited_text(table).encode(), "parquet": table.to_parquet(index=False)}

@@ -101,7 +101,7 @@ def test_answers_are_the_maps_and_scores_of_the_moved_anchors(offer, pair):
     held = LiveRows(pair, offer.view.rows, reference=offer.reference)
     unit = [held.anchor(side, 5) @ held.anchor(side, 31) for side in (0, 1)]
     with connected(offer) as socket:
-        socket.send_text("no question")  # before, a traceback in the log and the end of the connection
+        socket.send_text("no question")  # messages that are no request must not end the connection
         socket.send_bytes(b"no question")
         socket.send_bytes(asked(1, MOVE, 9, N))  # no such row
         socket.send_bytes(asked(1, MOVE, 9, 31, -1, 10, N))

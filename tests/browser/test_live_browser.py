@@ -90,7 +90,7 @@ def test_maps_and_scores_follow_hand_and_keys(page, own):
     wait_for(page, "drawn", drawn)
     settle(page)
     assert undo_buttons(page) == 0
-    # Escape brings all back, and the keyboard moves an anchor, too.
+    # Escape undoes a movement. The keyboard can move an anchor, too.
     page.evaluate("heard.length = 0")
     begun = page.evaluate(STAR_POINTS)
     before = shown()

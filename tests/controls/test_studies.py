@@ -44,9 +44,9 @@ def measured(kind, keep=lambda one: True, n_states=3, **options):
 
 
 def near_chance_of_accuracy(scores, m):
-    # With random labels the answers are right with the probability p of the class that they name, at most 120
-    # / 330 and on average near Σ p² = .33 or below: a share of m has a standard error of at most √(.25 / m),
-    # and a mean of such is no wider.
+    # With random labels, an answer is right with the probability p of its class. The largest p is 120 / 330,
+    # and the mean is near Σ p² = .33 or below. The standard error of a share of m answers is at most
+    # √(.25 / m), and that of a mean of shares is not larger.
     return (scores < 0.37 + 4 * np.sqrt(0.25 / m)).all()
 
 

@@ -49,7 +49,8 @@ def dataset(name, **spec):
 
 
 def truth(content, comma=","):
-    """The column "text", else the first that is not the labels, of a table without empty texts."""
+    """The texts of a table: its column "text" or, without one, its first column that has no labels. None if a
+    text is empty."""
     names, *body = csv_lines(content, comma) or [[]]
     if not body or len(set(names)) < len(names) or any(len(line) != len(names) for line in body):
         return None

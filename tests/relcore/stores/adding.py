@@ -74,7 +74,7 @@ def check_adding(goal, folder):
         with pytest.raises(SpaceError, match=f"rows of the adapter {adapter_digest(first)[:8]}, as those"):
             adapt(other, more if other else unknown, goal, add=True)
     copy = StorePlace("parquet", str(folder / "copy.parquet"))
-    adapt(None, goal, copy)  # a copy keeps the record
+    adapt(None, goal, copy)  # a copy keeps the record of the adapter
     adapt(None, copy, goal, add=True)
     again = rows_in(goal)
     assert again.ids == found.ids
