@@ -119,7 +119,9 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     if not (picture or text):
         st.html(f'<p class="relscope-word">{plain_html(identifier)}</p>')
     named = identifier if picture or text else ""
-    facts = ("" if named.startswith(f"{label}/") else label, named, count)
+    if named.startswith(f"{label}/"):
+        label = ""
+    facts = (label, named, count)
     if any(facts):
         st.html(f'<p class="relscope-facts">{" · ".join(plain_html(fact) for fact in facts if fact)}</p>')
     _neighbours(pair, identifier)

@@ -134,44 +134,54 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
             key=ROWS.format(result.n_corpus),
             help="Costs and recommendation are for this number of rows. Scores are for the rows loaded here.",
         )
-        fields = {
-            "seconds": (
-                "Seconds per row",
-                seconds,
-                "Seconds to embed a row. The table then says how long embedding takes.",
-            ),
-            "price": (
-                "Price of a million tokens",
-                0.0,
-                "The table then says what embedding costs, and the smallest saving that counts can be set.",
-            ),
-            "tokens": (
-                "Tokens per row",
-                float(np.mean(words)) * TOKENS_PER_WORD,
-                "Only used with a price. Default, if the texts are loaded: 1.3 tokens per English word.",
-            ),
-            "queries": (
-                "Queries in a year",
-                float(UNKNOWN.queries),
-                "Each query is embedded, and a cascade embeds the rows that it finds.",
-            ),
-        }
-        values = {name: _number(name, *field, place) for name, field in fields.items()}
-        currency = UNKNOWN.currency
-        values["least_money"] = UNKNOWN.least_money
-        if values["price"]:  # without a price, savings are counted in rows
-            values["least_money"] = _number(
-                "least_money",
-                "Smallest saving that counts",
-                UNKNOWN.least_money,
-                "In the currency of the price. A simpler option comes first if another one saves less.",
-                place,
-            )
-            currency = remembered(
-                st.text_input, "Currency", UNKNOWN.currency, 8, key=f"migrate.rate-currency-{place}"
-            )
-    queries = int(values.pop("queries"))
-    return int(n), Rate(**values, queries=queries, currency=currency)
+        rate = _rate(seconds, float(np.mean(words)) * TOKENS_PER_WORD, place)
+    return int(n), rate
+
+
+def _rate(seconds: float, tokens: float, place: str) -> Rate:
+    """Draw fields for the time and the price of embedding rows. `seconds` and `tokens` are their initial
+    values for a row."""
+    seconds = _number(
+        "seconds",
+        "Seconds per row",
+        seconds,
+        "Seconds to embed a row. The table then says how long embedding takes.",
+        place,
+    )
+    price = _number(
+        "price",
+        "Price of a million tokens",
+        0.0,
+        "The table then says what embedding costs, and the smallest saving that counts can be set.",
+        place,
+    )
+    tokens = _number(
+        "tokens",
+        "Tokens per row",
+        tokens,
+        "Only used with a price. Default, if the texts are loaded: 1.3 tokens per English word.",
+        place,
+    )
+    queries = _number(
+        "queries",
+        "Queries in a year",
+        float(UNKNOWN.queries),
+        "Each query is embedded, and a cascade embeds the rows that it finds.",
+        place,
+    )
+    rate = Rate(seconds=seconds, price=price, tokens=tokens, queries=int(queries))
+    if not price:  # savings are counted in rows
+        return rate
+    least = _number(
+        "least_money",
+        "Smallest saving that counts",
+        UNKNOWN.least_money,
+        "In the currency of the price. A simpler option comes first if another one saves less.",
+        place,
+    )
+    key = f"migrate.rate-currency-{place}"
+    currency = remembered(st.text_input, "Currency", UNKNOWN.currency, 8, key=key)
+    return rate._replace(least_money=least, currency=currency)
 
 
 def _number(name: str, label: str, usual: float, told: str, place: str) -> float:

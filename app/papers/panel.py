@@ -463,7 +463,9 @@ def _explore(row: PaperRow, label: str, kind: str = "") -> None:
 
 def _place(row: PaperRow) -> tuple[Place, str]:
     place, tab = FORMER[row.page]
-    return place, row.tab if row.tab in place.tabs else tab
+    if row.tab in place.tabs:
+        tab = row.tab
+    return place, tab
 
 
 def _run_of(row: PaperRow, kind: str) -> PaperRun | None:

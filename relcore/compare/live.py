@@ -198,7 +198,8 @@ class LiveComparison:
                     scores = self._drawn(self.held.drawn[side], basis @ axes[:, :2], mean @ axes[:, :2])
                     axes[:, :2] *= axis_signs(self.where.get(scores))
                 self._axes[representation, side] = axes
-                axes, mean = axes[:, :2], mean @ axes[:, :2]
+                axes = axes[:, :2]
+                mean = mean @ axes
             found.append((basis @ axes, mean))
         return self._turn_onto_reference(found)
 

@@ -188,7 +188,8 @@ def with_look(
     colors = None
     if second and panes:
         scale = second.scale
-        shown = (scale.colors if scale else (), title, scale, second.values, look.second_hidden)
+        scale_colors = scale.colors if scale else ()
+        shown = (scale_colors, title, scale, second.values, look.second_hidden)
         colors = Coloring(second.categories, second.category_names, *shown)
     shown = {"hidden": look.hidden, "facets": tuple(facets), "filter": look.filter if facets else ()}
     scene = replace(scene, second=colors, second_panes=panes if colors else (), **shown)

@@ -168,6 +168,8 @@ class _Centred:
 def _shares(
     before: _Centred, after: _Centred, sigma: float, cosine: float, rho: float
 ) -> tuple[np.ndarray, float]:
+    """The shares of the squared change that the `STEPS` explain, all 0 without a change; and the shift in
+    units of the spread before."""
     n = len(before.vectors)
     a = before.size
     b = after.size
@@ -177,11 +179,13 @@ def _shares(
         [n * moved**2, (b - a) ** 2, 2 * a * b * max(0.0, sigma - cosine), 2 * a * b * unexplained]
     )
     whole = parts.sum()
+    shares = np.zeros(len(STEPS))
     if whole > _UNCHANGED * max(a, b) ** 2:
         shares = parts / whole
-    else:
-        shares = np.zeros(len(STEPS))
-    return shares, moved * np.sqrt(n) / a if a else np.nan
+    shift = np.nan
+    if a:
+        shift = moved * np.sqrt(n) / a
+    return shares, shift
 
 
 # Changed neighbours. A neighbour counts as kept if its new distance exceeds that of the k-th neighbour by at

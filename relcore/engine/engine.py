@@ -286,12 +286,15 @@ class _MomentSums:
 def _nearest_rotation(xp: Any, A: Array, svd: Callable[[Array], Any]) -> tuple[Array, Array]:
     # The eigenvectors of AAᵀ take a third of the time of a singular value decomposition of A. But AAᵀ has the
     # squared condition number of A, so they are precise only if it is far below 1 / the precision of float64.
-    wide = A if A.shape[0] <= A.shape[1] else A.T
+    is_wide = A.shape[0] <= A.shape[1]
+    wide = A if is_wide else A.T
     squares, vectors = xp.linalg.eigh(wide @ wide.T)
     if squares[0] > _CONDITIONED * squares[-1]:
         roots = xp.sqrt(squares)
         rotation = (vectors / roots) @ (vectors.T @ wide)
-        return (rotation if wide is A else rotation.T), xp.flip(roots, (0,))
+        if not is_wide:
+            rotation = rotation.T
+        return rotation, xp.flip(roots, (0,))
     left, values, right = svd(A)
     return left @ right, values
 

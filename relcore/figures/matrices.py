@@ -166,7 +166,9 @@ class Matrices:
         n = len(self.panels)
         most = min(self.across or most, n)
         rows = -(-n // most)
-        return rows, -(-n // rows) if self.across is None else most
+        if self.across is None:
+            most = -(-n // rows)
+        return rows, most
 
     @cached_property
     def same_rows(self) -> bool:

@@ -443,7 +443,10 @@ def shape_of(path: Path) -> Shape | None:
         shapes = [description_of(part).shape for part in parts_of(path)]
         if shapes and None not in shapes:
             lengths = [n for n, _ in shapes]
-            return None if None in lengths else sum(lengths), shapes[0][1]
+            n = None
+            if None not in lengths:
+                n = sum(lengths)
+            return n, shapes[0][1]
     return None
 
 

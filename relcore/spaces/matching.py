@@ -112,7 +112,9 @@ def paired_matrices(
         raise SpaceError(
             f"expected row-aligned spaces, got {len(first)} and {len(second)} rows; pair them with match()"
         )
-    return first, second if rows is None else second[rows]
+    if rows is not None:
+        second = second[rows]
+    return first, second
 
 
 def need_columns_in_one_order(X: Any, Y: Any) -> None:

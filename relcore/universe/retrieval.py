@@ -87,4 +87,7 @@ def scores_of_pairs(
     same_class = None
     if alike:
         same_class = tuple(np.mean(alike, axis=0).tolist())
-    return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None, same_class
+    chance = None
+    if orders:
+        chance = ChanceLevel.from_draws(best)
+    return tuple(map(tuple, scores)), chance, same_class
