@@ -215,32 +215,16 @@ def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | N
 def _settings(
     workspace: Workspace, specs: tuple[SpaceSpec, ...], methods: tuple[str, ...], rows: SharedRows
 ) -> StitchSetup:
+    """Draw the settings of a stitching: classifier, anchors, random states and, under *More*, those that are
+    seldom changed."""
     test_ids = held_out_ids(specs, load_spaces(specs), rows.ids)
     place = digest_of(specs)[:8]
-    n_rows = len(rows.targets)
+    n_train = int(0.8 * len(rows.targets))
     if test_ids:
-        n_train = n_rows - len(test_ids)
-    else:
-        n_train = int(0.8 * n_rows)
-    has_counts = rows.spaces[0].counts is not None
-    anchors: dict[str, Any] = {"anchors": workspace.anchors}
+        n_train = len(rows.targets) - len(test_ids)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         head = setting_widget(settings_of(StitchSpec)["head"], "stitch.head-kind")
-        strategies = [name for name in STRATEGIES if name != "most-frequent" or has_counts]
-        strategy = remembered(
-            st.selectbox,
-            "Anchors",
-            [*strategies, _SESSION],
-            format_func=str.capitalize,
-            key="stitch.strategy",
-            width=190,
-        )
-        if strategy != _SESSION:
-            usual = min(2 * max(space.dimension for space in rows.spaces), n_train // 2)
-            number = remembered(
-                st.number_input, "How many", 1, n_train, usual, 16, key=f"stitch.anchors-{place}", width=130
-            )
-            anchors = {"strategy": strategy, "n_anchors": int(number)}
+        anchors = _anchors(workspace, rows, n_train, place)
         states = remembered(
             st.segmented_control,
             "Random states",
@@ -256,12 +240,33 @@ def _settings(
             **{name: setting_widget(field, f"stitch.{name.replace('_', '-')}") for name, field in declared}
         )
         order = _order(rows.classes, place)
-    if strategy == _SESSION and not workspace.anchors:
+    if anchors == {"anchors": ()}:
         raise SpaceError("anchors: this session has none; choose some in Explore, or another strategy here")
     given = {"test_ids": test_ids, "order": order, "settings": settings, **anchors}
     spec = StitchSpec(methods, head, tuple(range(states)), **given)
     st.caption(f"{HEADS[head].help} {_split_in_words(specs, rows, spec)}")
     return StitchSetup(specs, spec)
+
+
+def _anchors(workspace: Workspace, rows: SharedRows, n_train: int, place: str) -> dict[str, Any]:
+    """Draw the choosers of anchors. Returns the arguments of `StitchSpec`: the anchors of the session, or the
+    strategy and the number of anchors to select."""
+    has_counts = rows.spaces[0].counts is not None
+    strategies = [name for name in STRATEGIES if name != "most-frequent" or has_counts]
+    strategy = remembered(
+        st.selectbox,
+        "Anchors",
+        [*strategies, _SESSION],
+        format_func=str.capitalize,
+        key="stitch.strategy",
+        width=190,
+    )
+    if strategy == _SESSION:
+        return {"anchors": workspace.anchors}
+    usual = min(2 * max(space.dimension for space in rows.spaces), n_train // 2)
+    key = f"stitch.anchors-{place}"
+    number = remembered(st.number_input, "How many", 1, n_train, usual, 16, key=key, width=130)
+    return {"strategy": strategy, "n_anchors": int(number)}
 
 
 def _in_natural_order(label: str) -> list[tuple[int, int, str]]:
