@@ -150,32 +150,40 @@ def draw(asked: PaneInputs) -> Drawing:
 
 
 def _map_of(models: Match, view: View, pane: str, workspace: Workspace) -> DrawnMap:
+    """The map of a pane. UMAP and t-SNE run as a job; until it is done, another map is drawn."""
     method = workspace.reduction.method
-    anchors = workspace.anchors
-    settings = models, view, pane, anchors, workspace.projection, workspace.reduction
+    settings = (models, view, pane, workspace.anchors, workspace.projection, workspace.reduction)
     if method == "pca" or pane == TWO:
         return DrawnMap(*compute.pca_coordinates(*settings))
-    place = compute.pair_key(models), view.digest, pane, method, workspace.reduction.n_components
     result = jobs.reduction(*settings)
-    kept = st.session_state.setdefault("relscope.maps", {})
+    # The last finished maps of this session, each with its anchors. The newest is the last one.
+    finished = st.session_state.setdefault("relscope.maps", {})
+    place = compute.pair_key(models), view.digest, pane, method, workspace.reduction.n_components
     if isinstance(result, tuple):
-        kept.pop(place, None)
-        kept[place] = anchors, result
-        if len(kept) > _MOST_MAPS:
-            del kept[next(iter(kept))]
+        finished.pop(place, None)
+        finished[place] = (workspace.anchors, result)
+        if len(finished) > _MOST_MAPS:
+            oldest = next(iter(finished))
+            del finished[oldest]
         return DrawnMap(*result)
-    anchors_then, earlier = kept.get(place, (None, None))
-    if anchors_then == anchors:
+    if place not in finished:
+        return DrawnMap(*compute.pca_coordinates(*settings), f"PCA{_why(method, result)}", False, result)
+    anchors, earlier = finished[place]
+    shown = "Earlier anchors"
+    if anchors == workspace.anchors:
         shown = "Earlier settings"
-    elif earlier:
-        shown = "Earlier anchors"
-    else:
-        shown = "PCA"
+    return DrawnMap(*earlier, f"{shown}{_why(method, result)}", True, result)
+
+
+def _why(method: str, job: Job) -> str:
+    """Why another map is shown: the end of a sentence that begins with its name."""
     title = REDUCTIONS[method].title
-    state = result.status().state
-    ended = {"failed": f": {title} failed", "cancelled": f": {title} was stopped"}
-    old = shown + ended.get(state, f" until {title} is done")
-    return DrawnMap(*(earlier or compute.pca_coordinates(*settings)), old, earlier is not None, result)
+    state = job.status().state
+    if state == "failed":
+        return f": {title} failed"
+    if state == "cancelled":
+        return f": {title} was stopped"
+    return f" until {title} is done"
 
 
 @compute.cached(24)
