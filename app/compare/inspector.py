@@ -97,8 +97,8 @@ def inspector(pair: Match) -> None:
         st.caption(f":material/hide_image: {plain(items.problem)}")
 
 
-def _one(pair: Match, identifier: str, items: Items | None) -> None:
-    row = int(pair.source.rows([identifier])[0])
+def _describe(pair: Match, identifier: str, row: int, items: Items | None) -> None:
+    """Draw the picture, the text, the id, the label and the count of a row, as far as it has them."""
     label = ""
     if pair.source.labels is not None:
         label = pair.source.labels[row]
@@ -106,13 +106,12 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     if pair.source.counts is not None:
         count = f"count {pair.source.counts[row]:,}"
     text = ""
-    if items:
-        text = items.texts([identifier])[0]
     picture = ""
     if items:
+        text = items.texts([identifier])[0]
         picture = items.picture(identifier, LARGE)
     if picture:
-        about = plain_html(f"{identifier}{f', {label}' if label else ''}")
+        about = plain_html(", ".join(filter(None, (identifier, label))))
         st.html(f'<img class="relscope-picture" src="{picture}" alt="Picture {about}">')
     if text:
         st.html(f'<p class="relscope-text">{plain_html(text)}</p>')
@@ -124,6 +123,12 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     facts = (label, named, count)
     if any(facts):
         st.html(f'<p class="relscope-facts">{" · ".join(plain_html(fact) for fact in facts if fact)}</p>')
+
+
+def _one(pair: Match, identifier: str, items: Items | None) -> None:
+    """Draw a row with its neighbours and similarities, and buttons that make it an anchor or an example."""
+    row = int(pair.source.rows([identifier])[0])
+    _describe(pair, identifier, row, items)
     _neighbours(pair, identifier)
     workspace = session.workspace()
     _similarities(pair, workspace, row, identifier)

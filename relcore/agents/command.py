@@ -79,7 +79,9 @@ def run_mcp(options: argparse.Namespace) -> None:
 
     environment = _environment(options.places)
     folders = [one["name"] for one in json.loads(environment[access.OPENED])]
-    readable = [*filter(None, [os.environ.get(access.DATA)]), *folders]
+    readable = [*folders]
+    if data := os.environ.get(access.DATA):
+        readable.insert(0, data)
 
     hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 

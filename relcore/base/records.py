@@ -272,13 +272,23 @@ def with_paths(described: Any, find: Find) -> Any:
 
 
 def _distinct_ends(paths: list[str]) -> dict[str, str]:
-    parts = {path: re.findall(r"[^\\/]+" if _WINDOWS.match(path) else "[^/]+", path) for path in paths}
+    """For each path, its shortest end that is not also the end of another path."""
     ends = {}
-    for path, steps in parts.items():
-        others = [other for name, other in parts.items() if name != path]
-        lengths = (n for n in range(1, len(steps)) if all(other[-n:] != steps[-n:] for other in others))
-        ends[path] = "/".join(steps[-next(lengths, len(steps)) :]) or path
+    for path in paths:
+        steps = _steps_of(path)
+        others = [_steps_of(other) for other in paths if other != path]
+        n = 1
+        while n < len(steps) and any(other[-n:] == steps[-n:] for other in others):
+            n += 1
+        ends[path] = "/".join(steps[-n:]) or path
     return ends
+
+
+def _steps_of(path: str) -> list[str]:
+    """The folders and the file of an absolute path. Windows separates them by / or \\."""
+    if _WINDOWS.match(path):
+        return re.findall(r"[^\\/]+", path)
+    return re.findall("[^/]+", path)
 
 
 def is_absolute(text: str) -> bool:

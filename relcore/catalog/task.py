@@ -99,6 +99,7 @@ class Task(ABC, Generic[Result]):
         return self.read(entry)
 
     def read(self, entry: Entry) -> Result:
+        # The class of the result is the argument of `Task[…]` in the bases of the subclass.
         bases = [base for one in type(self).__mro__ for base in vars(one).get("__orig_bases__", ())]
         (kept,) = next(get_args(base) for base in bases if get_origin(base) is Task)
         if isinstance(kept, ForwardRef):

@@ -150,7 +150,10 @@ def assemble_scene(
     among = ""
     if drawn.sum() < n:
         among = f", {drawn.sum():,} of them drawn"
-    caption = "; ".join([*notes, f"{counted(n, 'anchor')}{among}", *filter(None, [view.about])])
+    notes.append(f"{counted(n, 'anchor')}{among}")
+    if view.about:
+        notes.append(view.about)
+    caption = "; ".join(notes)
     title = view.scale.title if view.scale else ""
     number = {}
     if view.scale:

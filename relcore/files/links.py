@@ -102,38 +102,40 @@ def known_pairs(path: Path, option: str = "") -> Pairs:
 
 
 def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
+    """The pairs of ids in a table, and the kind of each; "" if the table has no column of kinds."""
     from relcore.files.item_rows import open_table
 
+    def cells(name: str) -> list[str]:
+        return list(map(str, checked_labels(table.read(name, 0, n), f"{path.name}, column {name!r}")))
+
     table = open_table([path])
+    n = len(table)
     names = list(table.columns)
-    if {*ENDS} <= {*names}:
-        ends = list(ENDS)
-    else:
-        ends = names[:2]
-    if len(ends) < 2 or len(table) > _MOST_LINKS:
-        if len(ends) < 2:
-            got = quote(names) or "none"
-        else:
-            got = f"{len(table):,} rows"
+    got = ""
+    if len(names) < 2:
+        got = quote(names) or "none"
+    elif n > _MOST_LINKS:
+        got = f"{n:,} rows"
+    if got:
         raise SpaceError(
             f"{path.name}: expected two columns of ids, source and target, with at most {_MOST_LINKS:,} rows,"
             f" got {got}; name the columns in the first line"
         )
-    kind = next((name for name in KINDS if name in names and ends == [*ENDS]), None)
-    cells = [
-        list(map(str, checked_labels(table.read(name, 0, len(table)), f"{path.name}, column {name!r}")))
-        for name in (*ends, *filter(None, [kind]))
-    ]
-    if empty := [row for row, pair in enumerate(zip(*cells[:2], strict=True)) if not all(pair)]:
+    source, target = names[:2]
+    kind = None
+    if set(ENDS) <= set(names):
+        source, target = ENDS
+        kind = next((name for name in KINDS if name in names), None)
+    pairs = tuple(zip(cells(source), cells(target), strict=True))
+    kinds = ("",) * n
+    if kind:
+        kinds = tuple(cells(kind))
+    if empty := [row for row, pair in enumerate(pairs) if not all(pair)]:
         raise SpaceError(
             f"{path.name}: expected an id in every cell, got {len(empty)} rows without, first row {empty[0]};"
             " fill these rows, or leave them out"
         )
-    if kind:
-        kinds = tuple(cells[2])
-    else:
-        kinds = ("",) * len(cells[0])
-    return tuple(zip(*cells[:2], strict=True)), kinds
+    return pairs, kinds
 
 
 def is_links(path: Path) -> bool:

@@ -447,6 +447,22 @@ class MigrationResult(Reported):
     def report(self, rate: Rate = UNKNOWN, **figures: Any) -> Report:
         return self.decided(rate)._report(rate, figures)
 
+    def _table_of_candidates(self) -> Table:
+        """The scores of all adapters in the choice."""
+        rows = [["adapter", f"{self.metric} in the choice", "95 %", "corpus rewritten"]]
+        for one in self.candidates:
+            title = ADAPTERS[one.adapter].title
+            rows.append([title, short(one.score), band(one.low, one.high), _SAID[one.rewrites_corpus]])
+        return Table(shown=rows, title="Choice of the adapter", caption=self.choice_note)
+
+    def _table_of_curve(self) -> Table:
+        """The scores by the number of pairs."""
+        rows = [["pairs", "adapter", "option", self.metric, "95 %"]]
+        for one in self.curve:
+            named = [f"{one.n_pairs:,}", ADAPTERS[one.adapter].title, TITLES[one.option]]
+            rows.append([*named, short(one.value), band(one.low, one.high)])
+        return Table(shown=rows)
+
     def _report(self, rate: Rate, figures: Mapping[str, Any]) -> Report:
         verdict = self.verdict
         facts = {
@@ -477,29 +493,12 @@ class MigrationResult(Reported):
             tables.append(Table(shown=self.price.cells(), title=title))
         tables.append(Table(shown=self.details(), caption=caption))
         if len(self.candidates) > 1:
-            cells = (
-                [
-                    ADAPTERS[one.adapter].title,
-                    short(one.score),
-                    band(one.low, one.high),
-                    _SAID[one.rewrites_corpus],
-                ]
-                for one in self.candidates
-            )
-            head = ["adapter", f"{self.metric} in the choice", "95 %", "corpus rewritten"]
-            tables.append(
-                Table(shown=[head, *cells], title="Choice of the adapter", caption=self.choice_note)
-            )
+            tables.append(self._table_of_candidates())
         if self.curve:
-            cells = (
-                [
-                    *(f"{one.n_pairs:,}", ADAPTERS[one.adapter].title, TITLES[one.option]),
-                    *(short(one.value), band(one.low, one.high)),
-                ]
-                for one in self.curve
-            )
-            tables.append(Table(shown=[["pairs", "adapter", "option", self.metric, "95 %"], *cells]))
-        notes = [*self.cautions, *filter(None, [self.next_note])]
+            tables.append(self._table_of_curve())
+        notes = list(self.cautions)
+        if self.next_note:
+            notes.append(self.next_note)
         return Report(verdict.sentence, tables, facts, notes, figures)
 
     @property

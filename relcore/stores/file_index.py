@@ -248,7 +248,9 @@ def parquet_holding(path: Path, ids: list[str], facts: dict[str, Any]) -> Iterat
             group_ids = checked_ids(table.group(names, group).to_pylist(), path.name)
         if wanted.isdisjoint(group_ids):
             continue
-        columns = [*filter(None, [names]), facts["vectors"]]
+        columns = [facts["vectors"]]
+        if names:
+            columns.insert(0, names)
         for batch in table.file.iter_batches(BLOCK, [group], columns, use_threads=False):
             yield vars(block_of(path.name, batch, row, facts["vectors"], names, facts["width"]))
             row += batch.num_rows
