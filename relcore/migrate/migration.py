@@ -4,7 +4,7 @@ and recommend one."""
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +28,7 @@ from relcore.migrate.cross_fitting import (
     MOST_CURVE_ROWS,
     PARTS,
     SIZES,
+    CrossFitted,
     CurvePoint,
     Pairs,
     QueryScores,
@@ -246,29 +247,8 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
         found = choice.found
         report(4, 10, "drawing pairs again")
         by_pairs = jackknife_deviations(trial, pairs, name, weight, self.k, state)
-        # Without judgements, what re-embedding finds is relevant by definition, so its score tells nothing. A
-        # cascade over all rows finds the same rows.
-        own = {"re-embed"}
-        if self.n_candidates >= len(trial.rows):
-            own.add("cascade")
-        samples = {
-            option: QueryScores(trial.score(lists, self.k), choice.moved.get(option, 0.0))
-            for option, lists in found.items()
-            if trial.is_judged or option not in own
-        }
-        resampling = Resampling(len(ground.queries), FOLDS)
-        options = []
-        for option, sample in samples.items():
-            gains: list[Interval | None] = []
-            for other in ("keep", "re-embed"):
-                if other in samples and other != option:
-                    gains.append(resampling.difference(sample, samples[other]))
-                else:
-                    gains.append(None)
-            mean = resampling.mean(sample)
-            chance = trial.chance(found[option], self.k, state)
-            half = 1.96 * float(np.sqrt(np.mean(np.square(by_pairs.get(option, 0.0)))))
-            options.append(OptionScore(option, mean.value, mean.low, mean.high, chance, *gains, half))
+        samples = self._scores_of_queries(trial, choice)
+        options = self._option_scores(trial, found, samples, by_pairs)
         curve = curve_of(
             trial,
             pairs,
@@ -314,6 +294,45 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
             moved=choice.moved,
         )
         return result.decided()
+
+    def _scores_of_queries(self, trial: RetrievalTask, choice: CrossFitted) -> dict[str, QueryScores]:
+        """The score of each query for each option that can be scored."""
+        # Without judgements, what re-embedding finds is relevant by definition, so its score tells nothing. A
+        # cascade over all rows finds the same rows.
+        unscored = set()
+        if not trial.is_judged:
+            unscored.add("re-embed")
+        if not trial.is_judged and self.n_candidates >= len(trial.rows):
+            unscored.add("cascade")
+        return {
+            option: QueryScores(trial.score(lists, self.k), choice.moved.get(option, 0.0))
+            for option, lists in choice.found.items()
+            if option not in unscored
+        }
+
+    def _option_scores(
+        self,
+        trial: RetrievalTask,
+        found: Mapping[str, np.ndarray],
+        samples: Mapping[str, QueryScores],
+        by_pairs: Mapping[str, np.ndarray],
+    ) -> list[OptionScore]:
+        """The mean score of each option, its differences from keeping and from re-embedding, and its interval
+        over draws of the pairs, whose deviations are `by_pairs`."""
+        resampling = Resampling(len(trial.old_queries), FOLDS)
+        options = []
+        for option, sample in samples.items():
+            gains: list[Interval | None] = []
+            for other in ("keep", "re-embed"):
+                if other in samples and other != option:
+                    gains.append(resampling.difference(sample, samples[other]))
+                else:
+                    gains.append(None)
+            mean = resampling.mean(sample)
+            chance = trial.chance(found[option], self.k, self.random_state)
+            half = 1.96 * float(np.sqrt(np.mean(np.square(by_pairs.get(option, 0.0)))))
+            options.append(OptionScore(option, mean.value, mean.low, mean.high, chance, *gains, half))
+        return options
 
     def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> MigrationData:
         """Split the spaces into pairs to fit an adapter on, and a retrieval task to score it with. Raises the
