@@ -17,7 +17,7 @@ from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import is_address
 from relcore.commands.options import PRINTED, REPORT_FILES, JUnit, Printed, Results
 
-_NAMES_OF_VALUES = {int: "N", float: "X", None: "NAME"}
+_NAMES_OF_VALUES: Mapping[type | None, str] = {int: "N", float: "X", None: "NAME"}
 
 
 @dataclass

@@ -78,7 +78,7 @@ class ItemRows:
 
     def _cells(self, start: int, stop: int) -> list[tuple[str, Any]]:
         """The cells of these rows. Before each cell stands the name of its place, for error messages."""
-        cells = {}
+        cells: dict[int, Any] = {}
         rows = self._rows[start:stop]
         if not len(rows):
             return []

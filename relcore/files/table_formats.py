@@ -53,9 +53,10 @@ class Tables(Format):
         lists = [field.type for field in table.schema if is_vectors(field.type, of=fits)]
         if len(lists) > 1 or (not lists and numbers < 2):
             return Description()
+        shape: tuple[int | None, int | None] = (None, None)
         if isinstance(table, TextRows):
-            shape = (None, None)
-        elif lists:
+            return Description({"": shape}, "")
+        if lists:
             shape = (table.n, fixed_width(lists[0]))
         else:
             shape = (table.n, numbers)

@@ -130,12 +130,12 @@ def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
 def _color_view(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
     if spec.color_by != "labels":
         # Do not show only the number of a pivot, which could be taken for the number of a colour.
-        names = []
+        pivots = []
         for pivot in spec.pivots:
             if pivot.isdecimal():
                 pivot = f"near row {pivot}"
-            names.append(pivot)
-        return View(rows, belongs[rows], tuple(names))
+            pivots.append(pivot)
+        return View(rows, belongs[rows], tuple(pivots))
     if space.labels is None:
         raise SpaceError(f"color_by 'labels': {space.name!r} has no labels; colour by pivots")
     names = tuple(sorted(set(space.labels) - {""}))

@@ -207,7 +207,7 @@ def map_entry(path: Path) -> Entry:
     with _open_regular(path) as file:
         (metadata, parts, _, _) = _read_header(file)
         begin = file.tell()
-        arrays = {}
+        arrays: dict[str, np.ndarray] = {}
         for name, (dtype, shape, start, stop) in parts.items():
             if stop > start:
                 arrays[name] = np.memmap(file, dtype, "r", begin + start, shape)

@@ -78,8 +78,8 @@ class Sums:
         self.tops: dict[str, TopRows | TopTensors] = {}
         self._searched: dict[tuple[str, int], tuple[Array, Array]] = {}
         self._crossing: dict[str, Array] = {}
-        for name, both in plan.searches.items():
-            for side, searches in enumerate(both):
+        for name, searches_of_sides in plan.searches.items():
+            for side, searches in enumerate(searches_of_sides):
                 if searches is not None:
                     if searches.common is None:
                         common = None

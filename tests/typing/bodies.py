@@ -20,8 +20,8 @@ MOST = {
     "relcore/agents": 9,
     "relcore/audit": 15,
     "relcore/available": 2,
-    "relcore/base": 29,
-    "relcore/catalog": 60,
+    "relcore/base": 25,
+    "relcore/catalog": 58,
     "relcore/check": 10,
     "relcore/commands": 33,
     "relcore/compare": 91,
@@ -31,14 +31,14 @@ MOST = {
     "relcore/files": 111,
     "relcore/launch": 2,
     "relcore/maps": 21,
-    "relcore/migrate": 116,
+    "relcore/migrate": 112,
     "relcore/panes": 5,
     "relcore/project": 5,
     "relcore/runs": 24,
     "relcore/sharded": 13,
     "relcore/stores": 7,
-    "relcore/studies": 58,
-    "relcore/universe": 22,
+    "relcore/studies": 54,
+    "relcore/universe": 19,
 }
 
 
