@@ -364,8 +364,8 @@ class MovingPanels:
         return 1.08 * float(np.percentile(np.abs(self.places), 99.7)) or 1.0
 
     def colors(self, theme: Theme) -> list[str]:
-        palette = theme.category_colors(len(self.group_names))
-        return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
+        colors = dict(enumerate(theme.category_colors(len(self.group_names))))
+        return [colors.get(group, theme.neutral) for group in self.groups]
 
     def table(self) -> pd.DataFrame:
         """The numbers of the lines; the points are too many to print."""
