@@ -46,7 +46,7 @@ MOST_HIDDEN = {
     "relcore": 0,
     "app": 0,
     "pages": 0,
-    "plugins": 14,
+    "plugins": 0,
     "tests": 128,
     "benchmarks": 18,
     "assets": 5,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -125,7 +126,10 @@ class PgvectorIndex(Database):
                 ids, vectors, kept = zip(*some, strict=True)
                 whole = b"".join(vector[4:] for vector in vectors)  # behind the width: float32, big-endian
                 rows = np.frombuffer(whole, ">f4").reshape(len(ids), self.width).astype(np.float32)
-                yield StoredRows([*ids], rows, tuple(item or {} for item in kept) if any(kept) else ())
+                payload: tuple[dict[str, Any], ...] = ()
+                if any(kept):
+                    payload = tuple(item or {} for item in kept)
+                yield StoredRows([*ids], rows, payload)
 
     def put(self, block: StoredRows) -> None:
         from psycopg.sql import SQL, Identifier

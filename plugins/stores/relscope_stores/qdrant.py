@@ -100,10 +100,13 @@ class QdrantIndex(Database):
         offset = None
         while row == 0 or offset is not None:
             skips = row < start  # without vectors, since a scroll has no number of rows to begin at
-            most = min(start - row if skips else size, _AT_ONCE * (16 if skips else 1))
-            points, offset = self._client.scroll(
-                self.name, limit=most, offset=offset, with_vectors=False if skips else self._wanted
-            )
+            if skips:
+                most = min(start - row, 16 * _AT_ONCE)
+                wanted = False
+            else:
+                most = min(size, _AT_ONCE)
+                wanted = self._wanted
+            points, offset = self._client.scroll(self.name, limit=most, offset=offset, with_vectors=wanted)
             if points and not skips:
                 yield self._block(points)
             row += len(points)
@@ -119,7 +122,9 @@ class QdrantIndex(Database):
                 yield self._block(found)
 
     def _block(self, points: list[Any]) -> StoredRows:
-        values = [item.vector[self._vector] if self._vector else item.vector for item in points]
+        values = [item.vector for item in points]
+        if self._vector:
+            values = [vectors[self._vector] for vectors in values]
         payload = tuple(dict(item.payload or {}) for item in points)
         ids = [_id_of(item.id, kept) for item, kept in zip(points, payload, strict=True)]
         return StoredRows(ids, np.array(values, np.float32).reshape(-1, self.width), payload)

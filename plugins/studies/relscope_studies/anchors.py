@@ -118,7 +118,9 @@ class AnchorChoice(Study):
         runs = grid(options, "data n_anchors spaces", choice=_OF_WORDS)
         anchors = list(options["anchors"])
         picked = {"n_anchors": len(anchors), "choice": "picked", "anchors": anchors, "random_state": 0}
-        return runs + [{**runs[0], **picked}] * bool(anchors)
+        if anchors:
+            runs.append({**runs[0], **picked})
+        return runs
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         if settings["data"] == "words":

@@ -374,7 +374,13 @@ def _cells(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def _over_cells(cells: pd.DataFrame) -> dict[str, Estimate]:
-    return {name: (mean_score if name == _BELOW else mean)(values) for name, values in cells.items()}
+    found = {}
+    for name, values in cells.items():
+        if name == _BELOW:
+            found[name] = mean_score(values)
+        else:
+            found[name] = mean(values)
+    return found
 
 
 def by_cell(table: pd.DataFrame) -> pd.DataFrame:
@@ -461,6 +467,8 @@ COUNTS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 PLATEAU = 0.95
 ROOT = 0.5  # the least exponent that would change how many anchors one takes; ours, no paper gives one
 _MOST_ROWS = 6000
+# The rows that two of the kinds of pairs are made of; the others are named after their rows.
+_MATERIALS = {"trainings": "digits", "reduced": "words"}
 _TRAINED = tuple((network, width) for network in ("mlp", "cnn") for width in (8, 32, 128))
 _REDUCED = (3, 6, 12, 25, 50)  # principal components of the word spaces: the same words, another dimension
 _PAIRS = {
@@ -514,7 +522,7 @@ class AnchorDimension(Study):
         data = settings["data"]
         state = settings["random_state"]
         pair = spaces_of_pair(data, settings["pair"], store, report)
-        material = {"trainings": "digits", "reduced": "words"}.get(data, data)
+        material = _MATERIALS.get(data, data)
         split = studied_split(material, pair[0], max(COUNTS), state, _MOST_ROWS)
         report(0, 1, " and ".join(space.name for space in pair))
         if data == "reduced":
@@ -596,8 +604,11 @@ def spaces_of_pair(data: str, number: int, store: Store, report: Progress) -> tu
     if data == "trainings":
         first, second = (trained_space(*_TRAINED[number], state, store, report) for state in (0, 1))
         return first, second
-    spaces = studied_spaces("words" if data == "reduced" else data, store, report)
-    return list(combinations(spaces, 2))[0 if data == "reduced" else number]
+    if data == "reduced":
+        first, second, *_ = studied_spaces("words", store, report)
+        return first, second
+    spaces = studied_spaces(data, store, report)
+    return list(combinations(spaces, 2))[number]
 
 
 def reduced(space: LatentSpace, known: np.ndarray, width: int) -> LatentSpace:

@@ -339,7 +339,12 @@ class AnchorOptimisation(Study):
         spaces = _row_by_row(name.removesuffix(_CENTRED), store, report)
         rows = rng.choice(min(_MOST_ROWS, *map(len, spaces)), n, replace=False)
         X, Y = (space.vectors[rows] for space in spaces)
-        X, Y = (unit_rows(part, mean_row(part) if name.endswith(_CENTRED) else None) for part in (X, Y))
+        if name.endswith(_CENTRED):
+            X = unit_rows(X, mean_row(X))
+            Y = unit_rows(Y, mean_row(Y))
+        else:
+            X = unit_rows(X)
+            Y = unit_rows(Y)
         order = rng.permutation(n)
         anchors = rng.choice(n, min(_ANCHORS, n), replace=False)
         partners = np.argsort(order)[anchors]
@@ -394,7 +399,10 @@ class AnchorOptimisation(Study):
         reached = []
         for pair, part in table.assign(reached=found).groupby("pair", sort=False):
             needed = [_fewest_seeds(part[part.rows == n]) for n in sizes]
-            reached.append(f"{PAIRS[pair]} {and_list(needed) if {*needed} != {_NEVER} else _NEVER}")
+            seeds = _NEVER
+            if set(needed) != {_NEVER}:
+                seeds = and_list(needed)
+            reached.append(f"{PAIRS[pair]} {seeds}")
         certificate = sentence(
             "The certificate, chosen on the words, is right for {:2} of the other runs that it certifies; it"
             " certifies {:2} of those that find as many, and {:2} of the unrelated ones.",
@@ -594,7 +602,10 @@ class MigrationQuality(Study):
         return RunResult(values | verdicts | refusals(material, result, state))
 
     def seconds(self, settings: Settings) -> float:
-        return (4.0 if settings["data"] == "sentences" else 12.0) + settings["pairs"] / 50
+        seconds = 12.0
+        if settings["data"] == "sentences":
+            seconds = 4.0
+        return seconds + settings["pairs"] / 50
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         charts = {}

@@ -89,8 +89,9 @@ def _convolved(kind: str, part: Any, rows: Any, graph: Sequence[Any], kept: floa
     weights = _dropped(weights / sums.index_select(0, target), kept)
     moved = sent.index_select(0, source).view(len(source), _HEADS, -1) * weights[:, :, None]
     mixed = torch.zeros_like(sent).index_add(0, target, moved.flatten(1))
-    wide = len(part["bias"]) == mixed.shape[1]
-    return (mixed if wide else mixed.view(n, _HEADS, -1).mean(dim=1)) + part["bias"]
+    if len(part["bias"]) != mixed.shape[1]:  # the last layer takes the mean of its heads
+        mixed = mixed.view(n, _HEADS, -1).mean(dim=1)
+    return mixed + part["bias"]
 
 
 def _dropped(values: torch.Tensor, kept: float) -> torch.Tensor:
@@ -325,7 +326,8 @@ def pair_scores(
     """
     metric = METRICS[name].load()()
     needs = METRICS[name].needs
-    rows = np.arange(len(ids) if "anchors" in needs else len(ids) - len(anchors))
+    n_rows = len(ids) if "anchors" in needs else len(ids) - len(anchors)
+    rows = np.arange(n_rows)
     if name in _ON_FEW and len(rows) > _FEW_ROWS:
         rows = np.sort(Split.held_out(np.asarray(ids)[rows]).queries(_FEW_ROWS))
     names = np.asarray(ids)[rows].tolist()
@@ -343,7 +345,9 @@ def pair_scores(
         for number, pair in enumerate(pairs):
             step()
             try:
-                directions = (pair, pair[::-1])[: 2 if name in _DIRECTED else 1]
+                directions = [pair]
+                if name in _DIRECTED:
+                    directions.append(pair[::-1])
                 scores = [metric.between(spaces[i], spaces[j], own, asked) for i, j in directions]
             except SpaceError:
                 continue
@@ -649,7 +653,8 @@ def _known(value: float) -> float | None:
 
 def _told_cell(row: pd.Series, name: str) -> str:
     """``GCN .93 (95 %: .90 to .95)``, "" where there is no score."""
-    ends = [np.nan if row[f"{name}{end}"] is None else row[f"{name}{end}"] for end in ("", " low", " high")]
+    cells = [row[f"{name}{end}"] for end in ("", " low", " high")]
+    ends = [np.nan if cell is None else cell for cell in cells]
     if np.isnan(ends[0]):
         return ""
     return f"{ARCHITECTURES[row.architecture]} {Estimate(*ends):2}"
