@@ -3,6 +3,11 @@ imports torch at once."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -11,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from relcore.base.access import expand_home
-from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.errors import SpaceError, missing_library, need_one_of
 from relcore.base.rows import NO_LENGTH
 from relcore.base.writing import new_folder
 from relcore.nn.capture import undisturbed
@@ -234,31 +239,64 @@ class Stitched(nn.Module):  # type: ignore[misc]  # mypy does not read torch
     def forward(self, X: Tensor) -> Tensor:
         return self.head(self.translation(self.encoder(X)))
 
-    def save(self, folder: str | Path, example: Tensor) -> None:
+    def save(self, folder: str | Path, example: Tensor, onnx: bool = False) -> None:
         """Write the module to a folder, from which it runs without Relscope.
 
         ``model.safetensors`` has the weights, and ``model.pt2`` the program of torch.export for any number of
-        items: ``torch.export.load("model.pt2").module()(X)``. `example` is a batch of at least two inputs.
+        items: ``torch.export.load("model.pt2").module()(X)``. With `onnx`, ``model.onnx`` is a graph with the
+        input "X" and the output "Y", also for any number of items. `example` is a batch of at least two
+        inputs.
 
         Raises
         ------
         SpaceError
-            torch.export cannot trace the module.
+            torch.export cannot trace the module; an operation that ONNX lacks; the package onnx is missing.
         """
         from safetensors.torch import save
 
         items = torch.export.Dim("items", min=1)
+        graph = b""
         with undisturbed(self):
-            try:
+            with _traced("torch.export", "another module"):
                 program = torch.export.export(self, (example,), dynamic_shapes=({0: items},))
-            except Exception as error:  # torch raises many kinds
-                raise SpaceError(
-                    f"stitched: expected a module that torch.export can trace, got {type(error).__name__}:"
-                    f" {str(error).strip().splitlines()[0]:.200}"
-                ) from error
+            if onnx:
+                graph = self._onnx(example)
         with new_folder(expand_home(folder)) as written:
             weights = {
                 name: one.detach().cpu().contiguous().clone() for name, one in self.state_dict().items()
             }
             (written / "model.safetensors").write_bytes(save(weights))
             torch.export.save(program, written / "model.pt2")
+            if graph:
+                (written / "model.onnx").write_bytes(graph)
+
+    def _onnx(self, example: Tensor) -> bytes:
+        if find_spec("onnx") is None:  # the exporter's own error names no extra
+            raise missing_library("onnx")
+        content = BytesIO()
+        names = {"X": {0: "items"}, "Y": {0: "items"}}
+        with _traced("ONNX", "onnx=False"), warnings.catch_warnings():
+            # The newer exporter needs onnxscript, takes some 20 times as long, and its graphs give the same.
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                self,
+                (example,),
+                content,
+                dynamo=False,
+                input_names=["X"],
+                output_names=["Y"],
+                dynamic_axes=names,
+            )
+        return content.getvalue()
+
+
+@contextmanager
+def _traced(what: str, instead: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # torch raises many kinds
+        lines = str(error).strip().splitlines()
+        raise SpaceError(
+            f"stitched: expected a module that {what} can trace, got {type(error).__name__}:"
+            f" {' '.join(lines[:1]):.200}; use {instead}"
+        ) from error

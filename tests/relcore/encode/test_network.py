@@ -1,5 +1,7 @@
 """`relcore.encode` and `relcore.layers` against forward passes by hand, and what is left after errors."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +162,35 @@ def test_many_rows_go_to_a_temporary_file(pictures, by_hand, monkeypatch):
         np.testing.assert_allclose(spaces[layer].norms, np.linalg.norm(expected, axis=1), rtol=1e-5)
     del spaces
     assert not Path(path).exists()
+
+
+MUCH = """
+import re
+from pathlib import Path
+import numpy as np, torch
+import relcore
+
+def megabytes(what):
+    return int(re.search(what + r":\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
+
+model = torch.nn.Linear(4, 768)
+data = np.random.default_rng(0).normal(size=(200_000, 4)).astype(np.float32)
+relcore.encode(model, data[:1000], folder="few")
+before = megabytes("VmRSS")
+space = relcore.encode(model, data, folder="all")
+assert space.dimension == 768
+print(megabytes("VmHWM") - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_many_rows_in_a_mapped_file_take_little_memory(tmp_path):
+    """200,000 × 768 numbers are 586 MiB; as arrays, they are in memory at least once."""
+    ran = subprocess.run([sys.executable, "-c", MUCH], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "all" / "output.npy").stat().st_size > 200_000 * 768 * 4
+    assert float(ran.stdout) < 100, ran.stdout
 
 
 def test_half_precision(pictures, by_hand, tmp_path):

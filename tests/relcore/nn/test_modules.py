@@ -72,22 +72,49 @@ def test_gradients(similarity, whiten):
     assert list(layer.state_dict()) == ["inputs"]
 
 
-@pytest.mark.parametrize(
-    ("similarity", "rotates", "scales"),
-    [("cosine", True, True), ("angular", True, True), ("euclidean", True, False), ("l1", False, False)],
-)
-def test_invariances_hold_where_they_must_and_only_there(similarity, rotates, scales):
-    def relative(rows, center=True):
+INVARIANCES = [  # of relative rows to a rotation of all rows, and to a scale
+    ("cosine", False, True, True),
+    ("cosine", True, True, True),
+    ("angular", False, True, True),
+    ("euclidean", False, True, False),
+    ("l1", False, False, False),
+    ("quantised", False, True, True),
+]
+
+
+@pytest.mark.parametrize(("similarity", "whiten", "rotates", "scales"), INVARIANCES)
+def test_invariances_hold_where_they_must_and_only_there(similarity, whiten, rotates, scales):
+    def relative(rows, center=True, turned=None):
         rows = torch.from_numpy(rows).double()
-        return RelativeLayer(rows[:20], similarity=similarity, center=center)(rows).numpy()
+        centroids = None
+        if similarity == "quantised":  # directions, which turn with the rows
+            codes = X[30:50] - X[:20].mean(axis=0)
+            codes /= np.linalg.norm(codes, axis=1, keepdims=True)
+            centroids = torch.from_numpy(codes.astype(np.float64))
+            if turned is not None:
+                centroids = centroids @ torch.from_numpy(turned)
+        layer = RelativeLayer(
+            rows[:20], similarity=similarity, center=center, whiten=whiten, centroids=centroids
+        )
+        return layer(rows).numpy()
 
     rows = X.astype(np.float64)
     usual = relative(rows)
-    assert np.allclose(relative(rows @ ROTATION), usual) == rotates
+    assert np.allclose(relative(rows @ ROTATION, turned=ROTATION), usual) == rotates
     assert np.allclose(relative(rows * 3), usual) == scales
     assert np.allclose(relative(rows + 5), usual)
-    directions = similarity in ("cosine", "angular")
+    directions = similarity not in ("euclidean", "l1")
     assert np.allclose(relative(rows + 5, center=False), relative(rows, center=False)) != directions
+    stretched = rows * [1, 2, 3, 4, 5, 6]
+    assert not np.allclose(relative(stretched), usual)
+
+
+def test_quantised_similarities_change_if_only_the_rows_turn():
+    rows = X.astype(np.float64)
+    usual = layer_of("quantised", rows[:20])(torch.from_numpy(rows).float())
+    turned = rows @ ROTATION
+    layer = RelativeLayer(turned[:20], similarity="quantised", centroids=rows[:20:2])
+    assert not np.allclose(layer(torch.from_numpy(turned).float()), usual, atol=0.1)
 
 
 def test_wrong_layers_are_refused():
@@ -149,6 +176,55 @@ def test_a_stitched_module_runs_without_relscope(tmp_path):
 
     weights = load_file(tmp_path / "stitched" / "model.safetensors")
     assert weights.keys() == stitched.state_dict().keys()
+
+
+TRANSLATIONS = {
+    "inverse": lambda: InverseRelativeProjection("ridge").fit(X, np.tile(Y, 5)),
+    "procrustes": lambda: Procrustes().fit(X, Y),
+    **{one: lambda one=one: RelativeProjection(one).fit(X, anchors=np.arange(20)) for one in SIMILARITIES},
+    "whitened": lambda: RelativeProjection(whiten=True).fit(X, anchors=np.arange(20)),
+}
+
+
+@pytest.mark.parametrize("translation", TRANSLATIONS)
+def test_a_stitched_module_as_onnx_gives_the_same(translation, tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    torch.manual_seed(0)
+    convolution = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten()
+    )
+    encoder = torch.nn.Sequential(convolution, torch.nn.Linear(16, 6))
+    pictures = torch.rand(9, 1, 4, 4)
+    translated = TRANSLATIONS[translation]().to_torch()
+    width = translated(encoder(pictures)).shape[1]
+    stitched = Stitched(encoder, translated, torch.nn.Linear(width, 3)).eval()
+    stitched.save(tmp_path, pictures[:2], onnx=True)
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    for n in (1, 9):
+        (found,) = session.run(["Y"], {"X": pictures[:n].numpy()})
+        expected = stitched(pictures[:n]).detach().numpy()
+        np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_what_cannot_be_traced_is_refused_and_leaves_no_folder(tmp_path, monkeypatch):
+    class Loop(torch.nn.Module):
+        def forward(self, X):
+            return X if X.sum() > 0 else -X
+
+    class NoOnnx(torch.nn.Module):
+        def forward(self, X):
+            return torch.linalg.eigvalsh(X[:, :, None] * X[:, None])
+
+    here = torch.nn.Identity(), torch.nn.Identity()
+    with pytest.raises(SpaceError, match=r"that torch.export can trace"):
+        Stitched(*here, Loop()).save(tmp_path / "model", torch.rand(3, 4))
+    with pytest.raises(SpaceError, match=r"that ONNX can trace.*use onnx=False"):
+        Stitched(*here, NoOnnx()).save(tmp_path / "model", torch.rand(3, 4), onnx=True)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(SpaceError, match=r"relscope\[onnx\]"):
+        Stitched(*here, torch.nn.Identity()).save(tmp_path / "model", torch.rand(3, 4), onnx=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unrelated_anchors_tell_nothing():
