@@ -34,6 +34,7 @@ TABS.own |= {
     "migrate drift": Named("Drift", "app.drift.panel:draw"),
     "research studies": Named("Studies", "app.studies.panel:page"),
     "research papers": Named("Papers", "app.papers.panel:draw"),
+    "research training": Named("Training", "app.training.panel:draw"),
 }
 
 

@@ -97,6 +97,7 @@ APP_FLOORS = (
     "migrate",
     "studies",
     "papers",
+    "training",
     "start",
     "undo",
     "toolbar",

@@ -1,0 +1,114 @@
+"""Networks while they learn: the runs of a folder, or two networks that are trained here, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app import compute, exports, messages, sharing
+from app.asking import Panel, lead_sentence
+from app.page_settings import remembered, segments
+from app.tables import report_table
+from app.training import two_here
+from app.workspace import Workspace
+from relcore.base.errors import SpaceError
+from relcore.training.agreement import AXES, TrainingResult, TrainingSpec, compare_runs
+from relcore.training.chart import TrainingChart
+from relcore.training.runs import Run, open_run, open_runs
+
+_SECONDS = 1.0  # between two looks for new frames
+_PLACES = {"here": "Train two here", "folder": "A folder of runs"}
+_HOW = {
+    "here": "Two networks begin with different random weights and learn in this page, in a few seconds. Their"
+    " own axes never match. Watch what their similarities to anchors do.",
+    "folder": "In your training loop: with relcore.watch('runs/first', model, probe) as run: …, and"
+    " run.step(accuracy=…) after each step. Then name the folder here, also during the training.",
+}
+
+
+@dataclass(frozen=True)
+class TrainingInputs:
+    """Runs, by folder, number of frames and whether they grow, and how they are shown."""
+
+    places: tuple[tuple[str, int, bool], ...]
+    spec: TrainingSpec
+    axes: str
+
+    def runs(self) -> list[Run]:
+        return [open_run(place) for place, *_ in self.places]
+
+
+def draw(workspace: Workspace) -> None:
+    asked = False
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        place = segments("Networks", _PLACES, "training.place")
+        if place == "here":
+            asked = two_here.choosers()
+        else:
+            told = "A run that relcore.watch wrote, or a folder of runs or of checkpoints saved as spaces."
+            look = {"placeholder": "runs", "width": 320, "help": sharing.help_with_paths(told)}
+            remembered(st.text_input, "Folder", key="training.folder", **look)
+        segments("Axes", AXES, "training.axes")
+    if asked:
+        two_here.train()
+    _PANEL.draw(workspace)
+
+
+def inputs(workspace: Workspace) -> TrainingInputs | None:
+    place = st.session_state["training.place"]
+    if place == "here":
+        folder = two_here.folder()
+    else:
+        folder = st.session_state["training.folder"].strip()
+    if not folder:
+        messages.info(_HOW[place], icon=":material/timeline:")
+        return None
+    runs = open_runs(folder)
+    common = [layer for layer in runs[0].layers if all(layer in run.layers for run in runs)]
+    if not common:
+        raise SpaceError(f"{folder}: expected a layer that all runs have, got none; watch the same layers")
+    layer = common[-1]
+    if len(common) > 1:
+        layer = remembered(
+            st.selectbox, "Layer", common, index=len(common) - 1, key="training.layer", width=260
+        )
+    if any(run.growing for run in runs):
+        _look_for_frames(folder, sum(map(len, runs)))
+    places = tuple((str(run.folder), len(run), run.growing) for run in runs)
+    return TrainingInputs(places, TrainingSpec(layer), st.session_state["training.axes"])
+
+
+@st.fragment(run_every=_SECONDS)
+def _look_for_frames(folder: str, n_frames: int) -> None:
+    """Draw the page again when a run that still trains has a new frame."""
+    st.caption("A network is still in training. New frames appear as they come.")
+    runs = open_runs(folder)
+    if sum(map(len, runs)) != n_frames or not any(run.growing for run in runs):
+        st.rerun()
+
+
+def compared(asked: TrainingInputs) -> TrainingResult:
+    return _compared(asked.places, asked.spec)
+
+
+@compute.cached(8)
+def _compared(places: tuple[tuple[str, int, bool], ...], spec: TrainingSpec) -> TrainingResult:
+    return compare_runs([open_run(place) for place, *_ in places], spec)
+
+
+def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
+    told = result.report()
+    if st.session_state["training.place"] == "here":
+        two_here.say_conclusion()
+    else:
+        lead_sentence(told)
+    figure = TrainingChart.of(asked.runs(), asked.spec, asked.axes).draw(result)
+    exports.chart(figure.interactive(exports.theme()), "training.chart")
+    exports.export_bar(figure, "training")
+    with st.expander("All scores", icon=":material/table_rows:"):
+        for table in told.tables:
+            report_table(table)
+
+
+_PANEL = Panel(inputs, compared, draw_result)

@@ -1,0 +1,33 @@
+"""The tab Training: runs of a folder, and two networks that are trained in the page."""
+
+import pytest
+
+from relcore.training import two_networks
+from relcore.training.two_networks import TwoNetworks
+from tests.app.conftest import Session
+
+torch = pytest.importorskip("torch")
+TRAINING = ("research", "Training")
+
+
+def test_two_networks_are_trained_in_the_page(make_workspace, monkeypatch):
+    monkeypatch.setattr(two_networks.TwoNetworks.__init__, "__defaults__", ("digits", 0, 2))
+    session = Session(None, make_workspace(60), TRAINING)
+    assert not session.errors
+    session.click("training.train")
+    assert not session.errors
+    assert "Means of 5 pairs of random states" in session.text
+    assert len(session.charts) == 1
+
+
+def test_runs_of_a_folder_are_drawn_and_a_wrong_folder_is_an_error(make_workspace, tmp_path):
+    networks = TwoNetworks(tmp_path / "runs", epochs=2)
+    for _ in networks.train():
+        pass
+    session = Session(None, make_workspace(60), TRAINING)
+    session.change("segmented_control", "training.place", "folder")
+    session.change("text_input", "training.folder", str(tmp_path / "runs"))
+    assert not session.errors
+    assert "first and second" in session.text
+    session.change("text_input", "training.folder", str(tmp_path / "nothing"))
+    assert "expected a folder with runs" in session.errors[0]
