@@ -27,6 +27,7 @@ from relcore.encoders import datasets
 from relcore.encoders.dataset import DatasetEntry, DatasetSpec, Kind, dataset_place, hub_folder
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.pictures import png_thumbnail
+from relcore.encoders.sending import sending_to, size_of
 from relcore.files.parts import natural
 from relcore.runs.entries import digest_of
 
@@ -47,7 +48,7 @@ _ALLOWED = "relscope.network-allowed"  # datasets that this session may download
 class Preview:
     """A dataset as the page shows it before it is encoded. Each of the `items` is a label with a PNG or a
     sentence. `sizes` are the (width, height) of pictures. `n_again` is the number of texts that repeat an
-    earlier one."""
+    earlier one, `n_bytes` the size of all texts in UTF-8."""
 
     name: str
     kind: Kind
@@ -57,6 +58,7 @@ class Preview:
     items: tuple[tuple[str, bytes | str], ...]
     sizes: tuple[tuple[int, int], ...] = ()
     n_again: int = 0
+    n_bytes: int = 0
 
     @property
     def remarks(self) -> str:
@@ -123,7 +125,10 @@ def preview(spec: DatasetSpec) -> Preview:
     if dataset.kind == "texts" and n <= _MOST_COMPARED:
         texts = dataset.items(0, n)
     again = len(texts) - len(set(texts))
-    return Preview(dataset.name, dataset.kind, dataset.digest, n, classes, items, sizes, again)
+    n_bytes = 0
+    if not images:
+        _, n_bytes = size_of(dataset)
+    return Preview(dataset.name, dataset.kind, dataset.digest, n, classes, items, sizes, again, n_bytes)
 
 
 def choose_dataset(kind: sources.Kind) -> tuple[DatasetSpec, Preview] | None:
@@ -448,6 +453,23 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
     if setting.kind is str and not setting.choices:
         own["help"] = sharing.help_with_paths(setting.help) or None
     return setting_widget(setting, key, start, **own)
+
+
+def show_what_is_sent(encoders: Sequence[Encoder], preview: Preview) -> list[Encoder]:
+    """Say what each encoder would send to which host, before the click that allows it. Encoders that may not
+    send it are left out, with the reason."""
+    allowed = []
+    for encoder in encoders:
+        try:
+            with sending_to(encoder.sends_to):
+                note = encoder.need_consent(preview.n, preview.n_bytes)
+        except SpaceError as error:
+            messages.error(error)
+            continue
+        allowed.append(encoder)
+        if note and cost(encoder, preview) != 0.0:
+            messages.warning(note, icon=":material/upload:")
+    return allowed
 
 
 def expected_seconds(encoder: Encoder, preview: Preview) -> float | None:

@@ -26,10 +26,12 @@ def submit(
     name: str,
     encoders: Iterable[Encoder],
     expected: Mapping[Encoder, float] | None = None,
+    send_to: Sequence[str] = (),
     here: bool = False,
 ) -> None:
     """Submit one job for each encoder. If the store has an encoding, its space is added at once. With `here`,
-    bundled encodings are computed again on this machine."""
+    bundled encodings are computed again on this machine. `send_to` are the hosts to which the user allowed to
+    send texts by this click."""
     there: list[SpaceSpec] = []
     waiting = list(session.awaited_jobs())
     for encoder in encoders:
@@ -40,9 +42,8 @@ def submit(
         key = encoding_job_key(digest, encoder)
         title = f"{encoder.title} · {name}"
         cost = (expected or {}).get(encoder)
-        job = jobs.queue().submit(
-            key, encode_job, title=title, expected=cost, here=here, dataset=dataset, encoder=encoder
-        )
+        arguments = {"dataset": dataset, "encoder": encoder, "send_to": tuple(send_to)}
+        job = jobs.queue().submit(key, encode_job, title=title, expected=cost, here=here, **arguments)
         waiting.append(job.key)
     session.await_jobs(tuple(dict.fromkeys(waiting)))
     join(there)

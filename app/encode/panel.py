@@ -17,6 +17,8 @@ from app.widgets import space_name
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.dataset import DatasetSpec
 
+_SENDING = {"Encode": "Send and encode", "Encode and compare": "Send, encode and compare"}
+
 
 def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None:
     """Let the user choose a dataset and encode it. When all its spaces have joined the session, open Explore
@@ -86,9 +88,11 @@ def draw_elsewhere() -> None:
 
 def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
     encoders = forms.choose_encoders(preview, own=dataset.source in ("file", "folder"))
+    encoders = forms.show_what_is_sent(encoders, preview)
     costs = {encoder: forms.cost(encoder, preview) for encoder in encoders}
     missing = [cost for cost in costs.values() if cost != 0.0]
     expected = {encoder: cost for encoder, cost in costs.items() if cost}
+    sends_to = [one.sends_to for one, cost in costs.items() if one.sends_to and cost != 0.0]
     with st.container(horizontal=True, vertical_alignment="center"):
         several = sum(len(encoder.outputs) for encoder in encoders) > 1
         if missing:
@@ -100,6 +104,8 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
         label = "Encode"
         if several or not missing:
             label = verb
+        if sends_to:
+            label = _SENDING[label]
         st.button(
             label,
             type="primary",
@@ -107,7 +113,8 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
             key="encode.start",
             disabled=not encoders or any(not job.status().ended for job in jobs.pending_jobs()),
             on_click=session.guarded,
-            args=(_start, dataset, preview.digest, preview.name, encoders, expected),
+            # The click is the consent to what is shown above.
+            args=(_start, dataset, preview.digest, preview.name, encoders, expected, tuple(sends_to)),
         )
         known = [cost for cost in missing if cost]
         # These seconds are an upper limit, because some jobs may run at the same time.

@@ -20,7 +20,7 @@ from relcore.commands.progress import follow, queue, say
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
 from relcore.encoders.encoder import Encoder
-from relcore.encoders.sending import sending_to
+from relcore.encoders.sending import sending_to, size_of
 from relcore.files.saving import SPACE_KINDS, save_space
 from relcore.runs.store import Store
 
@@ -95,7 +95,8 @@ def encoded(
             placed = replace(spec, name=str(expand_home(spec.name).absolute()))
         with sending_to(options.send_to):
             for encoder in missing:
-                if note := encoder.need_consent(dataset):
+                if encoder.sends_to:
+                    note = encoder.need_consent(*size_of(dataset))
                     say(options, note)
         with queue(options, len(missing)) as cluster:
             jobs = [

@@ -24,6 +24,7 @@ from relcore.encoders.sending import (
     need_consent,
     operators_hosts,
     read_address,
+    size_of,
 )
 from relcore.runs.work import Progress
 
@@ -36,7 +37,6 @@ _MODEL = "text-embedding-3-small"
 _KEYS = re.compile(r"([A-Z][A-Z0-9_]{0,80}_)?API_KEY")
 _BATCH = 32
 _MOST_BATCH = 2048
-_SECONDS = 0.5  # of one request, usually
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,6 @@ class ApiText(Encoder):
     def block_rows(self) -> int:
         return self.batch_size
 
-    def seconds(self, n: int, pixels: int = 64) -> float | None:
-        return _SECONDS * -(-n // self.batch_size)
-
     def for_key(self) -> ApiText:
         """The encoder without the settings that do not change vectors."""
         unused = {"passage": "query_prefix", "query": "passage_prefix"}[self.encode_as]
@@ -149,20 +146,17 @@ class ApiText(Encoder):
     def sends_to(self) -> str:
         return self.place.consent
 
-    def sending_note(self, n_items: int, n_bytes: int) -> str:
+    def need_consent(self, n_items: int, n_bytes: int) -> str:
         tokens = expected_tokens(n_bytes + n_items * len(self._prefix.encode()), n_items)
         texts = f"{counted(n_items, 'text')} ({cost_note(tokens, self.price)})"
-        return leaving_note(self.place, texts, self._sent_key())
-
-    def need_consent(self, dataset: Dataset) -> str:
-        sizes = (len(text.encode("utf-8", "replace")) for _, texts in dataset.blocks() for text in texts)
-        note = self.sending_note(len(dataset), sum(sizes))
+        note = leaving_note(self.place, texts, self._sent_key())
         need_consent(self.place, note)
+        self._key()
         return note
 
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         require_texts(dataset)
-        self.need_consent(dataset)
+        self.need_consent(*size_of(dataset))
         with extra("api"):
             from relcore.encoders.api_client import ApiClient, Service
 

@@ -57,14 +57,15 @@ class Encoder(ABC):
         machine."""
         return ""
 
-    def sending_note(self, n_items: int, n_bytes: int) -> str:
-        """A sentence on what is sent where, and its cost, for the user to read beforehand; "" if nothing is
-        sent. `n_bytes` is the size of all texts in UTF-8."""
-        return ""
+    def need_consent(self, n_items: int, n_bytes: int) -> str:
+        """A sentence on what is sent where, and its cost; "" if nothing is sent. `n_bytes` is the size of all
+        texts in UTF-8.
 
-    def need_consent(self, dataset: Dataset) -> str:
-        """The `sending_note` for a dataset. Raises a SpaceError unless its items may be sent now (see
-        `sending.sending_to`)."""
+        Raises
+        ------
+        SpaceError
+            The items may not be sent now (see `sending.sending_to`), or the key is missing.
+        """
         return ""
 
     def for_key(self) -> Encoder:

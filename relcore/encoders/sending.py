@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from relcore.base.access import SEND_TO, is_shared
 from relcore.base.errors import SpaceError, brief
+from relcore.encoders.dataset import Dataset
 
 # Consent is never part of an encoder, a recipe or a session, which may come from others. It is given for
 # each computation: by --send-to, by a click, or by an argument.
@@ -148,6 +149,12 @@ def refused_by_operator(address: Address) -> str:
 def operators_hosts() -> tuple[str, ...]:
     """The hosts to which a shared app may send texts."""
     return tuple(filter(None, os.environ.get(SEND_TO, "").lower().split(",")))
+
+
+def size_of(texts: Dataset) -> tuple[int, int]:
+    """The number of texts, and their number of bytes in UTF-8."""
+    sizes = (len(text.encode("utf-8", "replace")) for _, block in texts.blocks() for text in block)
+    return len(texts), sum(sizes)
 
 
 def expected_tokens(n_bytes: int, n_texts: int) -> int:

@@ -36,6 +36,13 @@ class AppOptions:
         help="Let other machines use the app, too. It then reads only $RELSCOPE_DATA, the files named here"
         " and uploads (the same as RELSCOPE_SHARE=1).",
     )
+    send_to: tuple[str, ...] = setting(
+        (),
+        metavar="HOST",
+        nargs="append",
+        help="With --share: also let visitors send texts to the provider HOST, such as api.openai.com, with"
+        f" the key of this machine (the same as {access.SEND_TO}=HOST,HOST). Without --share, the app asks.",
+    )
     plugin_tabs: bool = setting(
         False,
         help="With --share: also show the tabs of plugins, which may read any file of this account (the same"
@@ -92,6 +99,8 @@ def run_app(options: argparse.Namespace) -> None:
             f" uploads and {reads}.",
             flush=True,
         )
+    if options.send_to:
+        environment[access.SEND_TO] = ",".join(options.send_to)
     if options.plugin_tabs:
         environment[PLUGIN_TABS] = "1"
     if options.no_token:

@@ -33,7 +33,7 @@ from relcore.encoders.api import ApiText
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.onnx_texts import OnnxText
-from relcore.encoders.sending import sending_to
+from relcore.encoders.sending import sending_to, size_of
 from relcore.passport.change import CHANGES
 from relcore.passport.passport import (
     SUFFIX,
@@ -229,8 +229,8 @@ def _encoded(
 def _say_what_is_sent(
     options: argparse.Namespace, encoder: TextEncoder, texts: Sequence[str], *prompts: str
 ) -> None:
-    if note := encoder.need_consent(as_dataset(texts, *prompts)):
-        say(options, note)
+    if encoder.sends_to:
+        say(options, encoder.need_consent(*size_of(as_dataset(texts, *prompts))))
 
 
 def _name_of(text: str, encoder: Encoder) -> str:

@@ -1,9 +1,14 @@
+from types import SimpleNamespace
+
 import pytest
 
 from relcore.catalog.encodings import encode, encode_job
+from relcore.encoders.api import ApiText
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SmallVision
+from tests.provider import provider
 
+KEY = "sk-secret-0123456789"
 DIGITS = DatasetSpec("digits", limit=40)
 MLP = SmallVision("mlp", width=8, epochs=1)
 
@@ -73,3 +78,34 @@ def test_the_network_is_not_asked_before_the_click(tab, monkeypatch):
     session.click("encode.download")
     assert asked
     assert "or the network to download it, got neither" in session.errors[0]
+
+
+def test_texts_are_sent_to_a_provider_only_by_the_click(tab, queue, tmp_path, monkeypatch):
+    submitted = []
+
+    def submit(self, key, function, *, title, expected, here, **arguments):
+        submitted.append((key, arguments))
+        return SimpleNamespace(key=key)
+
+    monkeypatch.setattr(type(queue), "submit", submit)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    (tmp_path / "own.csv").write_text("id,text\n" + "".join(f"r{row},text {row}\n" for row in range(40)))
+    with provider() as (server, address):
+        host = address.removeprefix("http://")
+        session = tab("Texts").change("text_input", "data.path", str(tmp_path / "own.csv"))
+        session.change("button_group", "encode.forms-texts-own", ["api-text"])
+        session.change("text_input", "encode.api-text.address", f"{address}/v1")
+        session.change("text_input", "encode.api-text.model", "hashed")
+        session.change("number_input", "encode.api-text.price", 100.0)
+        shown = session.at.warning[-1].value.replace("\\", "").replace("\u2060", "")
+        assert shown == (
+            f"40 texts (about 108 tokens, $0.0108) are sent to the server {host} on this machine, with the key"
+            " in $OPENAI_API_KEY."
+        )
+        assert session.button(key="encode.start").label == "Send and encode"
+        assert not server.asked
+        session.click("encode.start")
+    [(_, arguments)] = submitted
+    assert arguments["send_to"] == (host,)
+    assert arguments["encoder"] == ApiText("hashed", f"{address}/v1", price=100.0)
+    assert host not in str(session.workspace)
