@@ -358,25 +358,35 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
             cautions.append(f"{counted(paired.n_zero, 'pair')} with a zero vector {LEFT_OUT}.")
         pairs = Pairs(unit_rows(new_rows), unit_rows(old_rows), paired.ids).take(parts.fitted)
         rows = old.index.get_indexer(pairs.ids)
-        ranks = Candidates(self.candidates, self.n_candidates)
         log = None
         if len(spaces) == 4:
             log = _log_of(spaces, state)
-        more = len(old), log, ids_to_embed(old, new, ENOUGH_PAIRS - len(paired), state)
         if self.judgements:
+            relevance = "judgements"
             trial, queries, unknown = judged_trial(spaces, self.judgements, state)
-            trial = replace(trial, candidates=ranks)
-            told = (*unknown, *cautions)
-            return MigrationData(pairs, rows, "judgements", trial, queries, trial.rows, told, *more)
-        if parts.n_repeated:
-            left = counted(parts.n_repeated, "row")
-            cautions.append(f"{left} {LEFT_OUT} as queries: the adapter was fitted on equal rows.")
-        trial = replace(held_out_trial(paired, parts, self.relevance, self.k, state), candidates=ranks)
-        held = paired.ids[trial.rows]
-        relevance = "labels" if trial.is_judged else NEIGHBOURS
-        queries = tuple(held[trial.own])
-        places = old.index.get_indexer(held)
-        return MigrationData(pairs, rows, relevance, trial, queries, places, tuple(cautions), *more)
+            cautions = [*unknown, *cautions]
+            places = trial.rows
+        else:
+            if parts.n_repeated:
+                left = counted(parts.n_repeated, "row")
+                cautions.append(f"{left} {LEFT_OUT} as queries: the adapter was fitted on equal rows.")
+            trial = held_out_trial(paired, parts, self.relevance, self.k, state)
+            held = paired.ids[trial.rows]
+            relevance = "labels" if trial.is_judged else NEIGHBOURS
+            queries = tuple(held[trial.own])
+            places = old.index.get_indexer(held)
+        return MigrationData(
+            pairs=pairs,
+            rows=rows,
+            relevance=relevance,
+            trial=replace(trial, candidates=Candidates(self.candidates, self.n_candidates)),
+            queries=queries,
+            places=places,
+            cautions=tuple(cautions),
+            n_corpus=len(old),
+            log=log,
+            embed_next=ids_to_embed(old, new, ENOUGH_PAIRS - len(paired), state),
+        )
 
 
 # The example migration that comes with Relscope.

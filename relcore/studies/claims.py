@@ -81,21 +81,17 @@ class ClaimVerdict:
         return ClaimVerdict(own) if own else None
 
     def counts(self) -> str:
+        """How many comparisons hold, fail and are open: ``"2 of 3 comparisons hold, 1 fails"``."""
         outcomes = [claim.outcome for claim in self.claims]
         verb = "hold"
         if len(outcomes) == 1:
             verb = "holds"
-        held = f"{outcomes.count(YES)} of {counted(len(outcomes), 'comparison')} {verb}"
-        return ", ".join(
-            [
-                held,
-                *(
-                    counted(outcomes.count(word), word, several)
-                    for word, several in ((NO, "fail"), (OPEN, OPEN))
-                    if word in outcomes
-                ),
-            ]
-        )
+        parts = [f"{outcomes.count(YES)} of {counted(len(outcomes), 'comparison')} {verb}"]
+        if NO in outcomes:
+            parts.append(counted(outcomes.count(NO), NO, "fail"))
+        if OPEN in outcomes:
+            parts.append(counted(outcomes.count(OPEN), OPEN, OPEN))
+        return ", ".join(parts)
 
 
 def verdicts_of(row: PaperRow, found: Mapping[str, Ours]) -> dict[str, ClaimVerdict]:
