@@ -133,6 +133,23 @@ def test_answers_are_the_maps_and_scores_of_the_moved_anchors(offer, pair):
     np.testing.assert_allclose(scores, [known["mrr"].top1, known["mrr"], known["cka"], np.nan], atol=1e-5)
 
 
+def test_no_frame_ends_the_connection_or_changes_the_answers(offer):
+    rng = np.random.default_rng(2)
+    edges = [-(2**31), -1, 0, 1, 2, 3, N - 1, N, 10**6, 2**31 - 1]
+    with connected(offer) as socket:
+        socket.send_bytes(asked(1, MOVE, 9, 31))
+        before = socket.receive_bytes()
+        for length in rng.integers(0, 200, 100).tolist():
+            socket.send_bytes(rng.bytes(length))
+            socket.send_bytes(rng.choice(edges, 6 + length % 3).astype("<i4").tobytes())
+            socket.send_text("\u202e\x00" * length)
+        socket.send_bytes(asked(7, MOVE, 9, 31))
+        answer = b""
+        while answer[:8] != asked(7, MOVE)[:8]:  # answers to those that are requests come first
+            answer = socket.receive_bytes()
+        assert answer[8:] == before[8:]
+
+
 def test_scores_are_given_up_when_the_anchor_moves_again(offer, monkeypatch):
     begun = Event()
     moved = Event()
