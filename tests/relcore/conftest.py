@@ -8,6 +8,16 @@ from relcore.runs.store import Store
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
+# In these folders a warning is an error, except those that are named here or at a test.
+STRICT = ("scores", "sharded")
+EXPECTED = ("ignore::DeprecationWarning", "ignore:the memory of the GPU ran out")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.parent.name in STRICT and item.path.parent.parent.name == "relcore":
+            item.add_marker(pytest.mark.filterwarnings("error", *EXPECTED), append=False)
+
 
 @pytest.fixture
 def rng():

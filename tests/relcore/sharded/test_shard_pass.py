@@ -1,7 +1,7 @@
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from benchmarks.shards import made
+from benchmarks.shards import MadeShard, made
 from relcore.base.errors import SpaceError
 from relcore.represent.representations import ProjectionSpec
 from relcore.runs.entries import StoreError
@@ -100,6 +100,38 @@ def test_a_killed_worker_costs_one_shard(queue, tmp_path):
     )
     assert (found.facts["n"], found.computed, [one.shard for one in found.ran]) == (400, 12, names)
     assert all(one.peak_mb > 0 for one in found.ran)
+
+
+@dataclass(frozen=True)
+class DyingShard(MadeShard):
+    """A shard that kills its process when it is read for the second time, after the survey."""
+
+    log: str = ""
+
+    def read(self, rows, labels):
+        with open(self.log, "a") as file:
+            file.write(f"{self.name}\n")
+        if Path(self.log).read_text().count(self.name) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from super().read(rows, labels)
+
+
+@pytest.mark.slow
+def test_scores_of_two_workers_of_which_one_is_killed_have_the_digits_of_threads(queue, tmp_path):
+    spaces = [made(rows=3000, width=8, shards=7, side=side) for side in (0, 1)]
+    log = str(tmp_path / "log")
+    shards = [*spaces[0].shards]
+    shards[4] = DyingShard(**vars(shards[4]), log=log)
+    mortal = replace(spaces[0], shards=tuple(shards)), spaces[1]
+    found = []
+    for runner, pair in ((Runner(queue.store, queue), mortal), (Runner(Store(tmp_path / "own")), spaces)):
+        scores = compare_shards(*pair, 20, runner, n_queries=40).scores
+        found.append(
+            {(form, name): repr(score) for form, each in scores.items() for name, score in each.items()}
+        )
+    assert computed(log) == 3 * [shards[4].name]
+    assert found[0] == found[1]
+    assert len(found[0]) > 10
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
