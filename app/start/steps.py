@@ -12,6 +12,7 @@ import streamlit as st
 from app import compute, exports, panes
 from app.components.small_maps import SmallMap, small_maps
 from app.glossary.terms import linked_html
+from app.places import RESEARCH, go
 from app.start.stars import CHOICE, DRAG, RULERS, stars
 from app.start.words import (
     MODELS,
@@ -86,6 +87,9 @@ def two_trainings() -> None:
             " the same.</b>",
             "Point at a word: it is ringed in both maps.",
         )
+        told = "Two networks learn the digits before your eyes, in seconds."
+        if st.button("See two trainings", icon=":material/timeline:", key="story.training", help=told):
+            go(RESEARCH, "Training")
 
 
 def same_shape() -> None:
