@@ -25,6 +25,7 @@ from relcore.represent.strategies import Strategy, select_anchors, shared_anchor
 from relcore.runs.work import Progress, silent
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import TEST_FRACTION, Split
+from relcore.stitch.own_heads import OwnHead
 from relcore.stitch.shared_rows import SharedRows
 
 _FEW = 256  # maximum number of items for which all encoders share one call of a head
@@ -145,6 +146,7 @@ class Stitching:
         spec: StitchSettings,
         random_state: int = 0,
         report: Progress = silent,
+        heads: Sequence[OwnHead | None] = (),
     ) -> None:
         self.shared = shared
         self.spec = spec
@@ -158,19 +160,23 @@ class Stitching:
         ]
         self._represent: dict[str, list[Rows]] = {}
         self._least_sure: dict[str, np.ndarray] = {}
-        self._heads: dict[str, list[Head]] = {}
+        self._heads: dict[str, list[Head | OwnHead | None]] = {}
         representations = list(dict.fromkeys(METHODS[method].representation for method in spec.methods))
         for number, name in enumerate(representations):
             report(number, len(representations), f"{spec.head} classifiers on {name} rows")
             self._represent[name] = [fit_representation(name, side, spec.settings) for side in self._sides]
             sides = zip(self._represent[name], self._sides, strict=True)
-            self._heads[name] = fit_heads(
-                (function(side.train) for function, side in sides),
-                [shared.targets[known]] * len(self._sides),
+            given = dict(enumerate(heads))
+            missing = [place for place in range(len(self._sides)) if given.get(place) is None]
+            trained = fit_heads(
+                (function(side.train) for place, (function, side) in enumerate(sides) if place in missing),
+                [shared.targets[known]] * len(missing),
                 len(shared.classes),
                 spec.head,
                 random_state,
             )
+            found = given | dict(zip(missing, trained, strict=True))
+            self._heads[name] = [found[place] for place in range(len(self._sides))]
         self._carriers = {
             (method, i, j): fit_translation(method, source, target, spec.settings, random_state)
             for method in spec.methods

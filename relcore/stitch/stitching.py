@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from relcore.scores.score import share_interval
 from relcore.spaces.matching import as_spaces, distinct_names, need_spaces, short_names
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.stitch.classifiers import NO_ANSWER, Stitching, StitchRun, StitchSettings
+from relcore.stitch.own_heads import own_heads
 from relcore.stitch.shared_rows import share_rows
 
 # Seconds of training: per row, column and class of a logistic head; per row, epoch and weight of a network.
@@ -322,13 +324,19 @@ def stitch_matrix(
     spaces: Sequence[MatrixLike],
     spec: StitchSpec = StitchSpec(),
     report: Progress = silent,
+    heads: Sequence[Any] | None = None,
 ) -> StitchResult:
     """Stitch every encoder with every head, by each method, for each random state of the spec.
+
+    `heads` are classifiers of your own, one for each space, or None for a space whose head is to be trained:
+    PyTorch modules that map rows (m, d) to a score for each class, in the sorted order of the labels or that
+    of ``spec.order``, or fitted classifiers of scikit-learn, whose classes are the labels. The methods must
+    translate rows, as Procrustes does. Name rows that your heads were not trained on in ``spec.test_ids``.
 
     Raises
     ------
     SpaceError
-        Rows, labels, a split, anchors or settings that are not valid.
+        Rows, labels, a split, anchors, settings or heads that are not valid.
 
     Examples
     --------
@@ -351,6 +359,8 @@ def stitch_matrix(
     need_kind("spec", spec, StitchSpec)
     spaces = as_spaces(spaces, ["space"] * len(spaces))
     shared = share_rows(spaces, spec.order)
+    names = tuple(distinct_names(spaces))
+    own = own_heads(heads, names, shared.classes, spec.methods)
     runs = []
     n_states = len(spec.random_states)
     for number, state in enumerate(spec.random_states):
@@ -360,8 +370,8 @@ def stitch_matrix(
                 message += f", state {state}"
             report(number * total + done, total * n_states, message)
 
-        runs.append(Stitching(shared, spec, state, of_all).run())
-    return StitchResult(spec, tuple(distinct_names(spaces)), shared.classes, tuple(runs))
+        runs.append(Stitching(shared, spec, state, of_all, own).run())
+    return StitchResult(spec, names, shared.classes, tuple(runs))
 
 
 def cell_table(result: StitchResult) -> pd.DataFrame:
