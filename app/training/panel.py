@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -13,10 +16,12 @@ from app.tables import report_table
 from app.training import two_here
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
+from relcore.figures.export import chart_exportable
 from relcore.training.agreement import AXES, TrainingResult, TrainingSpec, compare_runs
 from relcore.training.chart import TrainingChart
 from relcore.training.runs import Run, open_run, open_runs
 
+_FRAME = "relscope.training-frame"
 _SECONDS = 1.0  # between two looks for new frames
 _PLACES = {"here": "Train two here", "folder": "A folder of runs"}
 _HOW = {
@@ -104,11 +109,25 @@ def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
     else:
         lead_sentence(told)
     figure = TrainingChart.of(asked.runs(), asked.spec, asked.axes).draw(result)
-    exports.chart(figure.interactive(exports.theme()), "training.chart")
+    panels = replace(result.panels(asked.axes), start=_frame(len(result.steps)))
+    drawn = chart_exportable(panels).interactive(exports.theme())
+    exports.chart(drawn, "training.chart", partial(_open_frame, panels.xs))
     exports.export_bar(figure, "training")
     with st.expander("All scores", icon=":material/table_rows:"):
         for table in told.tables:
             report_table(table)
+
+
+def _frame(n_frames: int) -> int:
+    """The frame to begin with: the one that was clicked, or the first one."""
+    return min(st.session_state.get(_FRAME, 0), n_frames - 1)
+
+
+def _open_frame(xs: Sequence[float], points: Sequence[Mapping[str, Any]]) -> None:
+    """Begin at the frame of a point of a line. Points of the maps tell no frame."""
+    for point in points:
+        if point.get("x") in xs:
+            st.session_state[_FRAME] = xs.index(point["x"])
 
 
 _PANEL = Panel(inputs, compared, draw_result)

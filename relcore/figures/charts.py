@@ -338,6 +338,8 @@ class MovingPanels:
     lines : Lines
     xs : t numbers
         The place of each frame on the x axis of the lines.
+    start : int
+        The frame that is drawn first.
     """
 
     panels: tuple[str, ...]
@@ -349,6 +351,7 @@ class MovingPanels:
     about: str
     lines: Lines
     xs: tuple[float, ...]
+    start: int = 0
 
     figure: ClassVar[str] = "moving_panels_figure"
 

@@ -75,8 +75,8 @@ def _add_panel(
     dots = {"color": moving.colors(theme), "size": 5, "opacity": 0.8}
     words = [plain_text(one) for one in moving.names]
     figure.add_scatter(
-        x=np.round(moving.places[number, 0, :, 0], 4),
-        y=np.round(moving.places[number, 0, :, 1], 4),
+        x=np.round(moving.places[number, moving.start, :, 0], 4),
+        y=np.round(moving.places[number, moving.start, :, 1], 4),
         mode="markers",
         marker=dots,
         hovertext=words,
@@ -93,14 +93,18 @@ def _add_panel(
 def _add_lines(figure: go.Figure, moving: MovingPanels, theme: Theme, number: int) -> None:
     lines = moving.lines
     axes = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
-    x = moving.xs[0]
+    x = moving.xs[moving.start]
     marker = {"color": theme.accent, "width": 2}
     figure.add_scatter(
         x=[x, x], y=_y_range(moving), mode="lines", line=marker, hoverinfo="skip", showlegend=False, **axes
     )
     for line, color in zip(lines.lines, lines.colors(theme), strict=True):
         look = {"color": color, "width": 2, "dash": "dash" if line.dashed else "solid"}
-        figure.add_scatter(x=line.x, y=line.y, mode="lines", line=look, name=plain_text(line.name), **axes)
+        dots = {"size": 6, "color": color}
+        name = plain_text(line.name)
+        figure.add_scatter(
+            x=line.x, y=line.y, mode="lines+markers", line=look, marker=dots, name=name, **axes
+        )
     ends = [min(moving.xs), max(moving.xs)]
     for (name, value), dash in zip(lines.baselines, DASHES, strict=False):
         look = {"color": theme.muted, "width": 1.5, "dash": dash}
@@ -130,6 +134,7 @@ def _controls(moving: MovingPanels, theme: Theme) -> dict[str, Any]:
     ]
     slider = {
         "steps": steps,
+        "active": moving.start,
         "x": 0.12,
         "len": 0.88,
         "y": _BELOW + 0.13,
