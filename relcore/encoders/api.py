@@ -139,8 +139,10 @@ class ApiText(Encoder):
 
     def for_key(self) -> ApiText:
         """The encoder without the settings that do not change vectors."""
-        unused = {"passage": "query_prefix", "query": "passage_prefix"}[self.encode_as]
-        return replace(self, price=0.0, key_variable=KEY, batch_size=_BATCH, **{unused: ""})
+        plain = replace(self, price=0.0, key_variable=KEY, batch_size=_BATCH)
+        if self.encode_as == "query":
+            return replace(plain, passage_prefix="")
+        return replace(plain, query_prefix="")
 
     @property
     def sends_to(self) -> str:

@@ -71,7 +71,7 @@ class ApiClient:
             key_header = {"api-key": key}
         elif key:
             key_header = {"authorization": f"Bearer {key}"}
-        transport = BoundedTransport(url, most_bytes(service.batch_size), key_header)
+        transport: Any = BoundedTransport(url, most_bytes(service.batch_size), key_header)
         http = httpx2.Client(transport=transport, trust_env=False, follow_redirects=False, timeout=None)
         # Give every value that the client would otherwise take from the environment.
         given: dict[str, Any] = {

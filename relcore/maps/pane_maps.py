@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -349,7 +350,7 @@ def pca_pair(
             known = units_of(space, rows, projection.center, spec.random_state)
         fitted.fit(space.vectors, anchors=anchor_rows, mean=known.mean if known else mean_of(space))
         drawn.append(_Drawn.of(space, rows, fitted, known, spec.random_state))
-    pictures = []
+    pictures: list[np.ndarray] = []
     axes = None
     signs = None
     for one in drawn:
@@ -415,7 +416,11 @@ def with_rows(
 
 
 def _by_neighbours(
-    bring: Callable, vectors: Rows, rows: np.ndarray, others: np.ndarray, coordinates: np.ndarray
+    bring: Callable[[Any], np.ndarray],
+    vectors: Rows,
+    rows: np.ndarray,
+    others: np.ndarray,
+    coordinates: np.ndarray,
 ) -> np.ndarray:
     new = bring(vectors[others]).astype(np.float64)
     known = bring(vectors[rows])
@@ -425,7 +430,11 @@ def _by_neighbours(
 
 
 def _by_least_squares(
-    bring: Callable, vectors: Rows, rows: np.ndarray, others: np.ndarray, coordinates: np.ndarray
+    bring: Callable[[Any], np.ndarray],
+    vectors: Rows,
+    rows: np.ndarray,
+    others: np.ndarray,
+    coordinates: np.ndarray,
 ) -> np.ndarray:
     new = bring(vectors[others]).astype(np.float64)
     few = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 2 * new.shape[1] + 50)).astype(int))

@@ -8,12 +8,13 @@ import hashlib
 import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 
 @cache
-def adapter():
+def adapter() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read the adapter. Returns a plan, which lists the kinds of steps for "queries" and for "corpus", and a
     dict with the arrays of the steps by name, such as "queries.1.matrix".
     """
@@ -31,7 +32,7 @@ def adapter():
     return plan, {name: one.reshape(head[name]["shape"]) for name, one in values.items()}
 
 
-def mapped(x, side):
+def mapped(x: Any, side: str) -> np.ndarray:
     (plan, tensors) = adapter()
     matrices = [one for name, one in sorted(tensors.items()) if name.startswith(f"{side}.") and one.ndim == 2]
     x = rows_of(x, side, len(matrices[0]) if matrices else None)
@@ -49,7 +50,7 @@ def mapped(x, side):
     return x
 
 
-def numbers_of(x, name):
+def numbers_of(x: Any, name: str) -> np.ndarray:
     """The numbers as float32. Raises a ValueError unless they are real numbers and none is masked."""
     if np.ma.is_masked(x):
         raise ValueError(f"{name}: expected numbers, got masked values; leave such rows out")
@@ -63,7 +64,7 @@ def numbers_of(x, name):
         return numbers.astype(np.float32)
 
 
-def rows_of(x, name, width=None):
+def rows_of(x: Any, name: str, width: int | None = None) -> np.ndarray:
     """The rows (n, d) as float32. Raises a ValueError unless they are finite numbers of this width."""
     rows = numbers_of(x, name)
     if rows.ndim != 2 or (width and rows.shape[1] != width):
@@ -74,7 +75,7 @@ def rows_of(x, name, width=None):
     return rows
 
 
-def unit(x):
+def unit(x: Any) -> np.ndarray:
     """The rows (n, d), scaled to length 1. A zero row stays zero."""
     x = np.asarray(x, np.float32)
     largest = np.abs(x).max(axis=1, keepdims=True, initial=0)
@@ -84,17 +85,17 @@ def unit(x):
     return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.float32(1e-30))
 
 
-def queries(x):
+def queries(x: Any) -> np.ndarray:
     """Map rows of the new model (n, d_new), so that they can search the corpus."""
     return mapped(x, "queries")
 
 
-def corpus(x):
+def corpus(x: Any) -> np.ndarray:
     """Map rows of the old model (n, d_old), so that they can be searched."""
     return mapped(x, "corpus")
 
 
-def both(old_queries, new_queries, old_vectors):
+def both(old_queries: Any, new_queries: Any, old_vectors: Any) -> np.ndarray:
     """Join vectors of the same queries by both models, (m, d_old) and (m, d_new), so that one search adds the
     scores of both models.
 
@@ -123,7 +124,7 @@ def both(old_queries, new_queries, old_vectors):
     return np.column_stack([old, new])
 
 
-def standardised(x, covariance):
+def standardised(x: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """Scale each query in x (m, d) so that its inner products with the rows of a corpus have variance 1.
     `covariance` is that of the corpus. A query whose inner products are all equal becomes zero.
     """

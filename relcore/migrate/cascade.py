@@ -12,12 +12,23 @@ search(vector, n) returns the ids of the n nearest rows of the old index by cosi
     a list   ListIndex(ids, vectors)
 """
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 
-def ranked(old_query, new_query, search, vectors, k=10, n=None, lists=None, mapped=None):
+def ranked(
+    old_query: Any,
+    new_query: Any,
+    search: Callable[[np.ndarray, int], Sequence[Any]],
+    vectors: Callable[[list[Any]], Any],
+    k: int = 10,
+    n: int | None = None,
+    lists: str | None = None,
+    mapped: Callable[[np.ndarray, int], Sequence[Any]] | None = None,
+) -> list[Any]:
     """Find the k best ids for a query, which is given by its vectors from both models, (d_old,) and (d_new,).
 
     The new model ranks n candidates. `lists` says where they come from: "old", the results of the old query;
@@ -52,12 +63,12 @@ def ranked(old_query, new_query, search, vectors, k=10, n=None, lists=None, mapp
     return [ids[place] for place in np.argsort(-scores, kind="stable")[:k]]
 
 
-def check(is_right, name, expected, got):
+def check(is_right: Any, name: object, expected: str, got: str) -> None:
     if not is_right:
         raise ValueError(f"{name}: expected {expected}, got {got}")
 
 
-def query_of(x, name):
+def query_of(x: Any, name: str) -> np.ndarray:
     """A query as float32, (d,). Raises a ValueError unless it has a direction."""
     query = numbers_of(x, name)
     check(query.ndim == 1, name, "one vector, of shape (d,)", f"an array of shape {query.shape}")
@@ -66,7 +77,7 @@ def query_of(x, name):
     return query
 
 
-def numbers_of(x, name):
+def numbers_of(x: Any, name: str) -> np.ndarray:
     """The numbers as float32. Raises a ValueError unless they are real numbers and none is masked."""
     check(not np.ma.is_masked(x), name, "numbers", "masked values")
     try:
@@ -78,7 +89,7 @@ def numbers_of(x, name):
         return numbers.astype(np.float32)
 
 
-def unit(x):
+def unit(x: Any) -> np.ndarray:
     """The vectors (…, d), scaled to length 1. A zero vector stays zero."""
     x = np.asarray(x, np.float32)
     largest = np.abs(x).max(axis=-1, keepdims=True, initial=0)
@@ -89,7 +100,7 @@ def unit(x):
 
 
 class ListIndex:
-    def __init__(self, ids, vectors):
+    def __init__(self, ids: Sequence[Any], vectors: Any) -> None:
         self.ids = list(ids)
         rows = numbers_of(vectors, "index")
         got = f"{len(self.ids)} ids and an array of shape {rows.shape}"
@@ -98,18 +109,18 @@ class ListIndex:
         check(np.isfinite(rows).all(), "index", "finite numbers", "NaN or infinite values")
         self.vectors = unit(rows)
 
-    def __call__(self, vector, n):
+    def __call__(self, vector: np.ndarray, n: int) -> list[Any]:
         width = self.vectors.shape[1]
         check(len(vector) == width, "index", f"a query of {width} numbers", f"{len(vector)}")
         return [self.ids[row] for row in np.argsort(-(self.vectors @ vector), kind="stable")[:n]]
 
 
 class Cache:
-    def __init__(self, path, embed):
+    def __init__(self, path: str | Path, embed: Callable[[list[Any]], Any]) -> None:
         # the .npy file that `save` writes: ids and vectors
         self.path = Path(path)
         self.embed = embed
-        stored = ()
+        stored: Any = ()
         if self.path.exists():
             try:
                 stored = np.load(path, allow_pickle=False)
@@ -119,9 +130,9 @@ class Cache:
             if isinstance(stored, np.ndarray):
                 names = stored.dtype.names
             check(names == ("id", "vector"), path, "a file that `save` wrote", f"columns {names}")
-        self.known = {str(one): vector for one, vector in stored}
+        self.known: dict[str, np.ndarray] = {str(one): vector for one, vector in stored}
 
-    def __call__(self, ids):
+    def __call__(self, ids: Sequence[Any]) -> np.ndarray:
         # The file holds ids as texts.
         if missing := [one for one in ids if str(one) not in self.known]:
             rows = numbers_of(self.embed(missing), "embed")
@@ -133,7 +144,7 @@ class Cache:
             self.known |= zip(map(str, missing), rows, strict=True)
         return np.array([self.known[str(one)] for one in ids])
 
-    def save(self):
+    def save(self) -> None:
         if not self.known:
             return
         width = len(next(iter(self.known.values())))

@@ -80,12 +80,13 @@ class StitchSpec(
 @dataclass(frozen=True)
 class StitchResult(Reported):
     """The result of stitching: scores with encoders as rows and heads as columns. On the diagonal, each
-    encoder has its own head."""
+    encoder has its own head. `own_heads` are the encoders whose heads the user gave."""
 
     spec: StitchSpec
     encoders: tuple[str, ...]
     classes: tuple[str, ...]
     runs: tuple[StitchRun, ...]
+    own_heads: tuple[str, ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -233,6 +234,11 @@ class StitchResult(Reported):
             f"Score of the same answers, if labels are permuted: {permuted}.",
             self.untested,
         ]
+        if self.own_heads:
+            given = quote(self.own_heads)
+            notes.append(
+                f"Heads that you gave, which no recipe holds: {given}. Drawn again, they are trained."
+            )
         matrix = FIGURES["stitch-matrix"].load()
         chart = matrix(spaces=tuple(spaces), digests=tuple(digests), stitching=self.spec, metric=metric)
         return Report(
@@ -371,7 +377,8 @@ def stitch_matrix(
             report(number * total + done, total * n_states, message)
 
         runs.append(Stitching(shared, spec, state, of_all, own).run())
-    return StitchResult(spec, names, shared.classes, tuple(runs))
+    given = tuple(name for name, head in zip(names, own, strict=True) if head is not None)
+    return StitchResult(spec, names, shared.classes, tuple(runs), given)
 
 
 def cell_table(result: StitchResult) -> pd.DataFrame:

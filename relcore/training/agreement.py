@@ -65,7 +65,8 @@ class TrainingSpec:
     k: int = setting(10, low=1, help="Number of neighbours.")
     random_state: int = setting(0, low=0, help="Random state of the choice of anchors.")
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True, eq=False)

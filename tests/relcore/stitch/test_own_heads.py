@@ -35,6 +35,7 @@ def test_heads_of_a_user_read_both_encoders(kind):
     if kind == "module":
         head = module(fitted.coef_, fitted.intercept_)
     result = stitch_matrix(SPACES, SPEC, heads=[head, None])
+    assert any("which no recipe holds" in note for note in result.report().notes)
     own = fitted.score(X[200:], LABELS[200:])
     procrustes, _ = result.matrix("procrustes")
     absolute, _ = result.matrix("absolute")
