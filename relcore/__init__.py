@@ -4,8 +4,8 @@ spaces
     LatentSpace, SpaceSpec, load_space, save_space, load_words, example_spaces, bundled_results,
     BundledResults, read_selection, Selection, match, Match, Split, RelscopeError, SpaceError
 networks
-    encode, layers, nn, watch, Watch, open_run, open_runs, Run, compare_runs,
-    TrainingSpec, TrainingResult
+    encode, layers, nn, watch, Watch, watch_trainer, watch_lightning, open_run, open_runs, Run,
+    compare_runs, TrainingSpec, TrainingResult
 anchors
     select_anchors, RelativeProjection, ProjectionSpec
 measures
@@ -120,6 +120,10 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         TrainingSpec as TrainingSpec,
         compare_runs as compare_runs,
     )
+    from relcore.training.callbacks import (
+        watch_lightning as watch_lightning,
+        watch_trainer as watch_trainer,
+    )
     from relcore.training.chart import TrainingChart as TrainingChart
     from relcore.training.runs import Run as Run, open_run as open_run, open_runs as open_runs
     from relcore.training.watching import Watch as Watch, watch as watch
@@ -150,6 +154,8 @@ GROUPS = {
         "nn": "nn",
         "watch": "training.watching",
         "Watch": "training.watching",
+        "watch_trainer": "training.callbacks",
+        "watch_lightning": "training.callbacks",
         "open_run": "training.runs",
         "open_runs": "training.runs",
         "Run": "training.runs",

@@ -109,7 +109,7 @@ OWNERS = {
     "streamlit": ("app", "pages"),
     "plotly": ("relcore.figures", "app.components"),
     "matplotlib": ("relcore.figures",),
-    "transformers": ("relcore.encoders",),
+    "transformers": ("relcore.encoders", "relcore.training.callbacks"),
     "gensim": ("relcore.encoders",),
     "datasets": ("relcore.encoders",),
     "lancedb": ("relcore.stores",),

@@ -27,6 +27,7 @@ assert_type(rc.encode(len, X, layers="conv", folder="rows"), dict[str, rc.Latent
 assert_type(rc.nn.RelativeLayer(X), rc.nn.RelativeLayer)
 listed: Callable[..., DataFrame] = rc.layers
 watching: Callable[..., rc.Watch] = rc.watch
+watching_callbacks: list[Callable[..., Any]] = [rc.watch_trainer, rc.watch_lightning]
 run = assert_type(rc.open_run(Path("runs/first")), rc.Run)
 assert_type((rc.open_runs("runs"), run.rows(0, "conv")), tuple[list[rc.Run], np.ndarray])
 assert_type(rc.compare_runs([run, run], rc.TrainingSpec(k=5)), rc.TrainingResult)
