@@ -196,7 +196,7 @@ DEFECTS = (
 
 def verdict_of(defect: Defect, size: float, space: str, draw: int, state: int) -> DriftVerdict:
     vectors = space_of(space)
-    number = [*HARMLESS, *DEFECTS].index(defect)
+    number = [(one.title, one.gate) for one in (*HARMLESS, *DEFECTS)].index((defect.title, defect.gate))
     rng = np.random.default_rng((state, number, round(1000 * size), draw, len(vectors)))
     n = min(drift_rates.ROWS, len(vectors))
     base = vectors[rng.choice(len(vectors), n, replace=False)]

@@ -113,6 +113,7 @@ class Pairs(NamedTuple):
 # Adapter and weight are chosen by cross-validation: for each query, by the scores of other queries.
 
 FOLDS = 5
+CHOICES = 50  # resamples of the queries, for the variance of these choices
 MOST_CHOICE_ROWS = 10_000
 USUAL = "inverse"  # mostly the best adapter of those that leave the corpus unchanged
 WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equally good weights, the first one is chosen
@@ -141,8 +142,8 @@ class CrossFitted:
     candidate adapters (best first), and the rows that each option finds.
 
     `weight` is the weight of the bridged search; the old search has weight 1. `found` has the rows (q, k) of
-    each option. `moved` has, for "bridge" and "twice", the deviations of the mean score with the choices of
-    the five folds, as in `QueryScores`.
+    each option. `moved` has, for "bridge" and "twice", the deviations of the mean score with the choices that
+    50 resamples of the queries lead to, as in `QueryScores`.
     """
 
     adapter: str
@@ -196,18 +197,14 @@ def cross_fitted(
     best, best_of = _cross_validated_choice(adapter, folds)
     found = trial.search(fits[names[best]], 1.0, k)
     weight_by = {}
-    fold_means = {"bridge": np.empty(FOLDS), "twice": np.empty(FOLDS)}
+    both_by = {}
     for number in {best, *best_of}:
         name = names[number]
         queries = np.flatnonzero(best_of == number)
-        both = np.stack([scored(name, "twice", one) for one in weights])
+        both_by[number] = both = np.stack([scored(name, "twice", one) for one in weights])
         weight_by[number], weight_of = _cross_validated_choice(
             lambda some, gains=both - keep: _best(gains[:, some], _CAUTIOUS), folds
         )
-        for fold in np.unique(folds[queries]):
-            chosen = weight_of[folds == fold][0]
-            fold_means["bridge"][fold] = bridges[number].mean()
-            fold_means["twice"][fold] = both[chosen].mean()
         if len(queries):
             part = trial.take(queries).search(fits[name], weights[weight_of[queries]], k, ADAPTED)
             for option, rows in part.items():
@@ -219,8 +216,16 @@ def cross_fitted(
         Candidate(names[one], means[one].value, means[one].low, means[one].high, bool(rewritten[one]))
         for one in order
     ]
-    # A jackknife over folds: other queries would have led to other choices.
-    moved = {option: (means - means.mean()) * np.sqrt(FOLDS - 1) for option, means in fold_means.items()}
+    # Other queries would have led to other choices.
+    redrawn = {"bridge": np.empty(CHOICES), "twice": np.empty(CHOICES)}
+    rng = np.random.default_rng(random_state)
+    for draw in range(CHOICES):
+        some = rng.integers(q, size=q)
+        number = adapter(some)
+        redrawn["bridge"][draw] = bridges[number].mean()
+        both = both_by.get(number, both_by[best])
+        redrawn["twice"][draw] = both[_best((both - keep)[:, some], _CAUTIOUS)].mean()
+    moved = {option: means - means.mean() for option, means in redrawn.items()}
     return CrossFitted(names[best], float(weights[weight_by[best]]), tuple(candidates), found, moved)
 
 

@@ -24,7 +24,7 @@ from relcore.encoders.onnx_texts import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.migrate.adapters import Adapter
 from relcore.migrate.cross_fitting import (
-    FOLDS,
+    CHOICES,
     MOST_CURVE_ROWS,
     PARTS,
     SIZES,
@@ -139,7 +139,7 @@ def _price(log: tuple[np.ndarray, ...], adapter: Adapter, candidates: Candidates
 
 
 @dataclass(frozen=True)
-class Migration(Task[MigrationResult], kind="migration", version=8, title="Migration to a new model"):
+class Migration(Task[MigrationResult], kind="migration", version=9, title="Migration to a new model"):
     """The task that decides what to do about a new embedding model, by measurements on judged queries or
     labels. Without these, it measures how many of the new model's results are found with the old vectors.
 
@@ -319,7 +319,7 @@ class Migration(Task[MigrationResult], kind="migration", version=8, title="Migra
     ) -> list[OptionScore]:
         """The mean score of each option, its differences from keeping and from re-embedding, and its interval
         over draws of the pairs, whose deviations are `by_pairs`."""
-        resampling = Resampling(len(trial.old_queries), FOLDS)
+        resampling = Resampling(len(trial.old_queries), CHOICES)
         options = []
         for option, sample in samples.items():
             gains: list[Interval | None] = []

@@ -21,7 +21,7 @@ from relcore.files.formats import readable
 from relcore.migrate.adapter_files import CardScore, card_of, export
 from relcore.migrate.adapters import Adapter
 from relcore.migrate.cross_fitting import (
-    FOLDS,
+    CHOICES,
     MOST_CHOICE_ROWS,
     Candidate,
     CurvePoint,
@@ -257,7 +257,7 @@ class MigrationResult(Reported):
             )
         verdict = verdict_of(
             samples,
-            Resampling(len(self.queries), FOLDS),
+            Resampling(len(self.queries), CHOICES),
             k=self.k,
             on=(
                 f"{counted(len(self.queries), 'query', 'queries')}, {self.n_rows:,} rows,"

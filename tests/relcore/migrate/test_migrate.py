@@ -231,6 +231,18 @@ def test_choice_on_random_judgements_is_not_optimistic(rng, topics):
     assert np.mean(gains) < 3 * np.std(gains) / np.sqrt(len(gains))
 
 
+def test_only_choices_add_to_the_variance_over_queries(topics):
+    """With one adapter nothing is chosen for a bridge; the weights of equal searches have equal scores."""
+    old, new = (model(topics, 0.5, 24, seed) for seed in (1, 2))
+    alone = fits(paired(new[:100], old[:100]), ("ridge",))
+    moved = cross_fitted(on(old, new, topics), alone).moved
+    assert not moved["bridge"].any()
+    assert np.std(moved["twice"]) > 0
+    assert abs(moved["twice"].mean()) < 1e-9
+    same = fits(paired(old, old), ("in-place",))
+    assert np.abs(cross_fitted(on(old, old, topics), same).moved["twice"]).max() < 1e-6
+
+
 def test_fewer_pairs_move_the_score_more(topics):
     old, new = (model(topics, 0.5, 24, seed) for seed in (1, 2))
     trial = on(old, new, topics)
