@@ -83,6 +83,7 @@ class ApiClient:
             "max_retries": 0,
             "http_client": http,
         }
+        self._client: Any
         if service.api_version:
             self._client = openai.AzureOpenAI(azure_endpoint=url, api_version=service.api_version, **given)
         else:
@@ -135,7 +136,7 @@ class ApiClient:
         """One request. All exceptions of the client end here, because they hold the texts."""
         import openai
 
-        more = {}
+        more: dict[str, Any] = {}
         if self._service.dimensions is not None:
             more["dimensions"] = self._service.dimensions
         host = self._service.address.host

@@ -160,14 +160,14 @@ class Stitching:
         ]
         self._represent: dict[str, list[Rows]] = {}
         self._least_sure: dict[str, np.ndarray] = {}
-        self._heads: dict[str, list[Head | OwnHead | None]] = {}
+        self._heads: dict[str, list[Head | OwnHead]] = {}
         representations = list(dict.fromkeys(METHODS[method].representation for method in spec.methods))
         for number, name in enumerate(representations):
             report(number, len(representations), f"{spec.head} classifiers on {name} rows")
             self._represent[name] = [fit_representation(name, side, spec.settings) for side in self._sides]
             sides = zip(self._represent[name], self._sides, strict=True)
-            given = dict(enumerate(heads))
-            missing = [place for place in range(len(self._sides)) if given.get(place) is None]
+            given = {place: head for place, head in enumerate(heads) if head is not None}
+            missing = [place for place in range(len(self._sides)) if place not in given]
             trained = fit_heads(
                 (function(side.train) for place, (function, side) in enumerate(sides) if place in missing),
                 [shared.targets[known]] * len(missing),
@@ -175,7 +175,7 @@ class Stitching:
                 spec.head,
                 random_state,
             )
-            found = given | dict(zip(missing, trained, strict=True))
+            found: dict[int, Head | OwnHead] = {**given, **dict(zip(missing, trained, strict=True))}
             self._heads[name] = [found[place] for place in range(len(self._sides))]
         self._carriers = {
             (method, i, j): fit_translation(method, source, target, spec.settings, random_state)
