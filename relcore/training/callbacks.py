@@ -71,7 +71,7 @@ def watch_trainer(
 
     watched = _Watched(folder, probe, {"layers": layers} | options)
 
-    class WatchCallback(TrainerCallback):
+    class WatchCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no types
         @property
         def run(self) -> Watch | None:
             return watched.run
@@ -120,7 +120,7 @@ def watch_lightning(
     lightning = _lightning()
     watched = _Watched(folder, probe, {"layers": layers} | options)
 
-    class WatchCallback(lightning.Callback):
+    class WatchCallback(lightning.Callback):  # type: ignore[misc, name-defined]  # one of two libraries
         @property
         def run(self) -> Watch | None:
             return watched.run
