@@ -9,7 +9,8 @@ from torch import nn
 
 import relcore as rs
 
-pictures, targets = torch.tensor(load_digits().images).float()[:, None] / 16, load_digits().target
+X, targets = load_digits(return_X_y=True)
+pictures = torch.tensor(X).float().reshape(-1, 1, 8, 8) / 16
 digits = targets[900:].astype(str)  # held out of the training
 networks = []
 for seed in (1, 2):
@@ -21,10 +22,9 @@ for seed in (1, 2):
         optimizer.zero_grad()
         nn.functional.cross_entropy(networks[-1](pictures[rows]), torch.tensor(targets)[rows]).backward()
         optimizer.step()
-
 first, second = (rs.encode(one, pictures[900:], layers=["1", "4"], labels=digits) for one in networks)
-for layer in first:
-    pair = rs.match(first[layer], second[layer])
-    print("layer", layer, rs.linear_cka(pair.source, pair.target).describe())
-figure = rs.panes_of(pair, rs.select_anchors(pair.source, 100))
+early, late = (rs.match(first[layer], second[layer]) for layer in ("1", "4"))
+print("layer 1", rs.linear_cka(early.source, early.target).describe())
+print("layer 4", rs.linear_cka(late.source, late.target).describe())
+figure = rs.panes_of(late, rs.select_anchors(late.source, 100))
 figure.save("network_trained_twice.html")

@@ -109,6 +109,9 @@ class Watch:
     ('first', 1, [nan, 0.9])
     """
 
+    folder: Path
+    n_steps: int
+
     def __init__(
         self,
         folder: Path,
