@@ -1,6 +1,5 @@
-"""What it costs to watch a training: the time with `relcore.watch` by that without it, in turns.
-
-    OMP_NUM_THREADS=1 python -m benchmarks.watching --batches 600 --frames 6 --rounds 3
+"""``python -m benchmarks.watching --batches 600 --frames 6 --rounds 3``: what it costs to watch a training, as the
+time with `relcore.watch` by that without it, in turns.
 
 A CNN of two convolutions is trained on random pictures of 28 × 28, in batches of 64; the probe has 500 rows, two
 layers are kept. Times are of the processor: neither other work on the machine counts nor waiting for the disk.
@@ -54,7 +53,9 @@ def seconds(n_batches: int, n_frames: int, watched: bool, folder: Path) -> float
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.watching",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--batches", type=int, default=600)
     parser.add_argument("--frames", type=int, default=6)

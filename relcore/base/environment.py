@@ -164,7 +164,6 @@ def device_in_words() -> str:
     return f"{name} ({torch.cuda.get_device_name(torch.device(name))}; rows stay on it, {kept})"
 
 
-@lru_cache(maxsize=1)
 def package_folder(name: str) -> Path | None:
     """The folder of an installed package, which is not imported, because that may take seconds; None if it is
     not installed."""
@@ -174,6 +173,7 @@ def package_folder(name: str) -> Path | None:
     return Path(package.origin).parent
 
 
+@lru_cache(maxsize=1)
 def has_gpu() -> bool:
     # Importing torch takes seconds, so torch is imported only if the driver's library exists. Containers and
     # WSL have that library, but no /proc/driver/nvidia. The answer does not depend on earlier imports.

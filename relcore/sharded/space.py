@@ -250,9 +250,9 @@ def _next_lines(column: Iterator[str] | None, m: int) -> list[str] | None:
 
 
 def _lines(url: str) -> Iterator[str]:
-    with open_url(url) as stream:
+    with open_url(url) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline=None) as lines:
         try:
-            for line in io.TextIOWrapper(stream, encoding="utf-8-sig", newline=None):
+            for line in lines:
                 yield line.rstrip("\n")
         except UnicodeDecodeError as error:
             raise SpaceError(

@@ -55,6 +55,12 @@ class TrainingSpec:
         The number of neighbours.
     random_state : int
         Of the choice of anchors.
+
+    Examples
+    --------
+    >>> from relcore import TrainingSpec
+    >>> TrainingSpec(layer="conv2", n_anchors=50).measure
+    'mrr'
     """
 
     layer: str = setting("", help="The layer to compare. Default: the last one that all runs have.")
@@ -94,6 +100,20 @@ class TrainingResult(Reported):
         The m drawn rows of each of r runs at each step, on own axes and relative to the anchors.
     ids, labels : (m,) arrays
         Of the drawn rows; labels may be None.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import numpy as np
+    >>> import relcore
+    >>> folder = Path(mkdtemp())
+    >>> rows = np.random.default_rng(0).normal(size=(40, 4))
+    >>> for step in (0, 10):
+    ...     np.save(folder / f"step-{step}.npy", rows * (1 + step))
+    >>> result = relcore.compare_runs([relcore.open_run(folder)])
+    >>> result.steps.tolist(), result.places["own axes"].shape
+    ([0, 10], (1, 2, 40, 2))
     """
 
     names: tuple[str, ...]

@@ -7,7 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from relcore.base.errors import SpaceError, extra
+from relcore.nn.capture import Pooling
 from relcore.training.watching import Watch, watch
 
 
@@ -43,7 +46,17 @@ def _is_number(value: Any) -> bool:
 
 
 def watch_trainer(
-    folder: str | Path, probe: Any, layers: str | Sequence[str] | None = None, **options: Any
+    folder: str | Path,
+    probe: Any,
+    layers: str | Sequence[str] | None = None,
+    *,
+    steps: int = 60,
+    ids: Sequence[str] | np.ndarray | None = None,
+    labels: Sequence[str] | np.ndarray | None = None,
+    pooling: Pooling = "auto",
+    processor: Any = None,
+    half: bool = False,
+    name: str = "",
 ) -> Any:
     """A callback of the Trainer of transformers that watches its training: ``Trainer(…, callbacks=[…])``.
 
@@ -51,7 +64,7 @@ def watch_trainer(
 
     Parameters
     ----------
-    folder, probe, layers, **options
+    folder, probe, layers, steps, ids, labels, pooling, processor, half, name
         As in `relcore.watch`; texts as probe need ``processor=tokenizer``.
 
     Raises
@@ -69,7 +82,15 @@ def watch_trainer(
     with extra():
         from transformers import TrainerCallback
 
-    watched = _Watched(folder, probe, {"layers": layers} | options)
+    options: dict[str, Any] = {
+        "layers": layers,
+        "steps": steps,
+        "ids": ids,
+        "labels": labels,
+        "pooling": pooling,
+    }
+    options |= {"processor": processor, "half": half, "name": name}
+    watched = _Watched(folder, probe, options)
 
     class WatchCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no types
         @property
@@ -92,7 +113,17 @@ def watch_trainer(
 
 
 def watch_lightning(
-    folder: str | Path, probe: Any, layers: str | Sequence[str] | None = None, **options: Any
+    folder: str | Path,
+    probe: Any,
+    layers: str | Sequence[str] | None = None,
+    *,
+    steps: int = 60,
+    ids: Sequence[str] | np.ndarray | None = None,
+    labels: Sequence[str] | np.ndarray | None = None,
+    pooling: Pooling = "auto",
+    processor: Any = None,
+    half: bool = False,
+    name: str = "",
 ) -> Any:
     """A callback of PyTorch Lightning that watches a training: ``Trainer(callbacks=[…])``.
 
@@ -100,7 +131,7 @@ def watch_lightning(
 
     Parameters
     ----------
-    folder, probe, layers, **options
+    folder, probe, layers, steps, ids, labels, pooling, processor, half, name
         As in `relcore.watch`.
 
     Raises
@@ -118,7 +149,15 @@ def watch_lightning(
     ...     callbacks = []
     """
     lightning = _lightning()
-    watched = _Watched(folder, probe, {"layers": layers} | options)
+    options: dict[str, Any] = {
+        "layers": layers,
+        "steps": steps,
+        "ids": ids,
+        "labels": labels,
+        "pooling": pooling,
+    }
+    options |= {"processor": processor, "half": half, "name": name}
+    watched = _Watched(folder, probe, options)
 
     class WatchCallback(lightning.Callback):  # type: ignore[misc, name-defined]  # one of two libraries
         @property

@@ -53,9 +53,13 @@ class TrainingChart(Recipe, figure="training-runs"):
 
     Examples
     --------
-    >>> from relcore import TrainingChart
-    >>> from relcore.training.chart import RunSpec
-    >>> TrainingChart(runs=(RunSpec("runs/first"), RunSpec("runs/second"))).figure
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import numpy as np
+    >>> import relcore
+    >>> folder = Path(mkdtemp())
+    >>> np.save(folder / "step-0.npy", np.random.default_rng(0).normal(size=(40, 4)))
+    >>> relcore.TrainingChart.of([relcore.open_run(folder)], relcore.TrainingSpec()).figure
     'training-runs'
     """
 

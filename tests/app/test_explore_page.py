@@ -184,7 +184,7 @@ def order(monkeypatch):
         monkeypatch.setattr(owner, name, make)
 
     noted(linked_scatter, "_mount", "panes")
-    noted(headline, "scores_of", "scores")
+    noted(headline, "scores", "scores")
     noted(DeltaGenerator, "html", "headline", text="relscope-details")
     noted(toolbar, "space_choosers", "toolbar")
     noted(choosers, "switch", "above")

@@ -9,7 +9,7 @@ from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
 # In these folders a warning is an error, except those that are named here or at a test.
-STRICT = ("scores", "sharded")
+STRICT = ("scores",)
 EXPECTED = ("ignore::DeprecationWarning", "ignore:the memory of the GPU ran out")
 
 

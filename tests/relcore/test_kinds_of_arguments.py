@@ -214,7 +214,8 @@ OF_RESULTS = {
     "check": {"rows": {"ids": IDS}, "report": {}},
 }
 NO_ARGUMENTS = {"bundled_results"}
-OF_NETWORKS = {"layers"}  # see encode/test_network.py
+# see encode/test_network.py and training/
+OF_NETWORKS = {"layers", "watch", "watch_trainer", "watch_lightning", "open_run", "open_runs", "compare_runs"}
 # These take long with few of their wrong values, such as 10⁹ steps.
 SLOW = {"bootstrap_anchors", "link", "show", "Exportable.bytes", "Exportable.save"}
 

@@ -262,7 +262,8 @@ SOME_REFUSED = ["text", "NaN", "masked cells"]
 # These take charts, specs of spaces, or files.
 OF_NO_ROWS = {
     *("chart_exportable", "example_spaces", "figure_of", "histogram_exportable", "starting_models"),
-    *("load_space", "load_words", "read_selection", "layers"),
+    *("load_space", "load_words", "read_selection", "layers", "watch", "watch_trainer", "watch_lightning"),
+    *("open_run", "open_runs", "compare_runs"),
 }
 
 

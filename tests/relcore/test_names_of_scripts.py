@@ -96,7 +96,18 @@ def test_no_snippet_imports_anything_deeper():
 
 
 # What public functions return that is data, a picture or a widget, so it has no report.
-DATA = {"LatentSpace", "Match", "Selection", "BundledResults", "Exportable", "PanesWidget", "None"}
+DATA = {
+    "Any",
+    "LatentSpace",
+    "Match",
+    "Run",
+    "Watch",
+    "Selection",
+    "BundledResults",
+    "Exportable",
+    "PanesWidget",
+    "None",
+}
 
 
 def test_what_functions_return_is_public_and_has_a_report():

@@ -29,10 +29,12 @@ study
 migrate first.npz second.npz --no-curve
 export first.npz second.npz --atlas rows.parquet
 figure recipe.json -o made.csv
+training .
 """
 BEFORE = {
     "adapt": "migrate first.npz second.npz --no-curve --export adapter",
     "passport": "passport make first.npz -o card.safetensors",
+    "training": "project first.npz --anchors 7 -o step-1.npz",
     "figure": "compare first.npz second.npz --anchors 9 --recipe recipe.json",
 }
 
