@@ -11,7 +11,7 @@ import relcore as rs
 
 X, targets = load_digits(return_X_y=True)
 pictures = torch.tensor(X).float().reshape(-1, 1, 8, 8) / 16
-digits = targets[900:].astype(str)  # held out of the training
+digits = list(map(str, targets[900:]))  # held out of the training
 networks = []
 for seed in (1, 2):
     torch.manual_seed(seed)
