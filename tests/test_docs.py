@@ -206,6 +206,17 @@ def test_a_network_trained_twice_takes_eight_lines_or_fewer():
     assert theirs[-1].end_lineno - first + 1 <= 8
 
 
+def test_an_example_whose_library_is_missing_is_shown_but_not_run(build, tmp_path):
+    script = tmp_path / "absent.py"
+    script.write_text('"""A title\n\nAbout it.\n"""\n\nimport no_such_library\n', encoding="utf-8")
+    (tmp_path / "docs" / "gallery").mkdir(parents=True)
+    assert "A title" in build.example(script, tmp_path)
+    assert "needs no_such_library" in (tmp_path / "docs" / "gallery" / "absent.md").read_text(
+        encoding="utf-8"
+    )
+    assert not build.missing_library(DOCS / "gallery" / "two_word_models.py")
+
+
 def test_a_page_that_links_to_a_file_of_the_gallery_leaves_room_for_the_gallery(build, monkeypatch, tmp_path):
     monkeypatch.setattr(build, "GALLERY", tmp_path)  # its scripts take minutes
     build.copy_pages(tmp_path / "source")

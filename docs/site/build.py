@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import chdir, redirect_stdout
 from html import unescape
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -76,8 +77,36 @@ def run_example(script: Path, folder: Path) -> tuple[Any, str]:
     return figure, printed.getvalue().strip()
 
 
+def missing_library(script: Path) -> str:
+    """A library that a script imports and that is not installed; "" if there is none."""
+    names = set()
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(str(node.module))
+    return next((name for name in sorted(names) if not find_spec(name.partition(".")[0])), "")
+
+
+def unrun_example(script: Path, source: Path, library: str) -> str:
+    """Write the page of an example that is not run here; its card in the gallery."""
+    pages = source / "docs" / "gallery"
+    code = ast.parse(script.read_text(encoding="utf-8"))
+    title, about = ast.get_docstring(code).split("\n\n", 1)
+    shutil.copy(script, pages)
+    told = f"It needs {library}, and was not run when this site was built; a test runs it."
+    (pages / f"{script.stem}.md").write_text(
+        f"# {title}\n\n{about}\n\n{told}\n\n"
+        f"```{{literalinclude}} {script.name}\n:language: python\n:lines: {code.body[1].lineno}-\n```\n",
+        encoding="utf-8",
+    )
+    return f":::{{grid-item-card}} {title}\n:link: {script.stem}\n:link-type: doc\n\n{about}\n:::\n"
+
+
 def example(script: Path, source: Path) -> str:
     """Write the page of an example and its files; its card in the gallery."""
+    if library := missing_library(script):
+        return unrun_example(script, source, library)
     name = script.stem
     pages = source / "docs" / "gallery"
     exports = source / "extra" / "exports"
@@ -122,7 +151,7 @@ def write_gallery(source: Path) -> None:
     scripts = sorted(GALLERY.glob("*.py"), key=lambda path: (path.stem != "two_word_models", path.stem))
     cards = "\n".join(example(script, source) for script in scripts)
     (source / "docs" / "gallery" / "index.md").write_text(
-        "# Gallery\n\nEach example is a script on data that comes with Relscope, and was run when"
+        "# Gallery\n\nEach example is a script on data that comes with Relscope, run when"
         " this site was built. A film shows what the app adds: [an anchor is dragged](../drag.md).\n\n"
         f"::::{{grid}} 1 2 3 3\n:gutter: 3\n:class-container: card-grid\n\n{cards}\n::::\n\n"
         "```{toctree}\n:hidden:\n\n../drag\n" + "\n".join(script.stem for script in scripts) + "\n```\n",
