@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,12 @@ from relcore.training.watching import Watch, watch
 class _Watched:
     """What both callbacks do: watch from the begin of the training to its end, and log numbers."""
 
-    def __init__(self, folder: str | Path, probe: Any, options: Mapping[str, Any]) -> None:
-        self.folder = folder
-        self.probe = probe
-        self.options = options
+    def __init__(self, watch_model: Callable[..., Watch]) -> None:
+        self.watch_model = watch_model
         self.run: Watch | None = None
 
     def begin(self, model: Any, step: int, total: int | None) -> None:
-        given = {"total": total, "first_step": step} | dict(self.options)
-        self.run = watch(self.folder, model, self.probe, **given).__enter__()
+        self.run = self.watch_model(model=model, total=total, first_step=step).__enter__()
 
     def step(self, number: int) -> None:
         if self.run is not None and number > self.run.n_steps:  # batches may be gathered for one step
@@ -82,15 +80,21 @@ def watch_trainer(
     with extra():
         from transformers import TrainerCallback
 
-    options: dict[str, Any] = {
-        "layers": layers,
-        "steps": steps,
-        "ids": ids,
-        "labels": labels,
-        "pooling": pooling,
-    }
-    options |= {"processor": processor, "half": half, "name": name}
-    watched = _Watched(folder, probe, options)
+    watched = _Watched(
+        partial(
+            watch,
+            folder,
+            probe=probe,
+            layers=layers,
+            steps=steps,
+            ids=ids,
+            labels=labels,
+            pooling=pooling,
+            processor=processor,
+            half=half,
+            name=name,
+        )
+    )
 
     class WatchCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no types
         @property
@@ -149,15 +153,21 @@ def watch_lightning(
     ...     callbacks = []
     """
     lightning = _lightning()
-    options: dict[str, Any] = {
-        "layers": layers,
-        "steps": steps,
-        "ids": ids,
-        "labels": labels,
-        "pooling": pooling,
-    }
-    options |= {"processor": processor, "half": half, "name": name}
-    watched = _Watched(folder, probe, options)
+    watched = _Watched(
+        partial(
+            watch,
+            folder,
+            probe=probe,
+            layers=layers,
+            steps=steps,
+            ids=ids,
+            labels=labels,
+            pooling=pooling,
+            processor=processor,
+            half=half,
+            name=name,
+        )
+    )
 
     class WatchCallback(lightning.Callback):  # type: ignore[misc, name-defined]  # one of two libraries
         @property
