@@ -111,51 +111,24 @@ def found_by_one_model(pair: Match) -> np.ndarray:
 
 @st.fragment
 def search_box(pair: Match, key: str) -> None:
+    """The box in which a user types a query. A row that the user picks, or the rows that a search by meaning
+    finds, become the selection."""
     workspace = session.workspace()
-    items = items_of(workspace)
-    rows = _rows(pair, items)
+    rows = _rows(pair, items_of(workspace))
 
     def find(query: str) -> tuple[list[SearchAnswer], str]:
-        (best, n) = rows.find(query)
-        vector = vector_in(query, _widths(pair))
-        matches = [SearchAnswer(rows.ids[row], *_result_lines(rows, row)) for row in best]
-        note = ""
-        if n > len(best):
-            note = f"{SHOWN} of {n:,} matches; type more."
-        if vector is not None:
-            how = f"a vector of {len(vector)} numbers"
-        else:
-            how = _how(workspace, pair, query)
-        if not how and not n:
-            note = "No row matches."
-        if not how:
-            return matches, note
-        if vector is not None:
-            name = "Nearest rows"
-        else:
-            name = f"“{cut(query, 40)}” by meaning"
-        by_meaning = SearchAnswer("", name, f"In both models, by {how}")
-        # If the id of the best match begins with the query, list the matches before the search by meaning.
-        first = bool(best) and rows.ids[best[0]].casefold().startswith(_unquoted(query).casefold())
-        if first:
-            return [*matches, by_meaning], note
-        return [by_meaning, *matches], note
+        return _answers(pair, workspace, rows, query)
 
     def pick(identifier: str, query: str) -> None:
         if identifier in pair.source.index:
             session.select((identifier,))
         elif not identifier:
-            st.session_state[_WAITING] = (
-                query  # the next run searches, because a click can stop a long callback
-            )
+            # The next run searches, because a click can stop a long callback.
+            st.session_state[_WAITING] = query
 
-    by_meaning = _how(workspace, pair, str(pair.ids[0]))
-    if by_meaning:
-        label = "Search by name or meaning"
-    else:
-        label = f"Search {counted(len(pair), 'row')}"
-    picked = row_search(key, label, find, pick)
-    if query := st.session_state.pop(_WAITING, ""):
+    picked = row_search(key, _box_label(pair, workspace), find, pick)
+    query = st.session_state.pop(_WAITING, "")
+    if query:
         try:
             session.select(_search(pair, workspace, query.strip(), rows).ids)
         except SpaceError as error:  # shown beside the search box, not above the page
@@ -164,6 +137,43 @@ def search_box(pair: Match, key: str) -> None:
     _ask_with_a_file(f"{key}.file")
     if picked or query:
         st.rerun()  # draw the whole page with the new selection
+
+
+def _box_label(pair: Match, workspace: Workspace) -> str:
+    if _how(workspace, pair, str(pair.ids[0])):
+        return "Search by name or meaning"
+    return f"Search {counted(len(pair), 'row')}"
+
+
+def _answers(
+    pair: Match, workspace: Workspace, rows: SearchableRows, query: str
+) -> tuple[list[SearchAnswer], str]:
+    """The answers to list below a query, and a note if rows that match are not listed, or if nothing is."""
+    (best, n) = rows.find(query)
+    matches = [SearchAnswer(rows.ids[row], *_result_lines(rows, row)) for row in best]
+    by_meaning = _answer_by_meaning(pair, workspace, query)
+    note = ""
+    if n > len(best):
+        note = f"{SHOWN} of {n:,} matches; type more."
+    if by_meaning is None:
+        if not n:
+            note = "No row matches."
+        return matches, note
+    # If the id of the best match begins with the query, list the matches before the search by meaning.
+    if best and rows.ids[best[0]].casefold().startswith(_unquoted(query).casefold()):
+        return [*matches, by_meaning], note
+    return [by_meaning, *matches], note
+
+
+def _answer_by_meaning(pair: Match, workspace: Workspace, query: str) -> SearchAnswer | None:
+    """The answer that starts a search by meaning, or None if nothing can encode the query."""
+    vector = vector_in(query, _widths(pair))
+    if vector is not None:
+        return SearchAnswer("", "Nearest rows", f"In both models, by a vector of {len(vector)} numbers")
+    how = _how(workspace, pair, query)
+    if not how:
+        return None
+    return SearchAnswer("", f"“{cut(query, 40)}” by meaning", f"In both models, by {how}")
 
 
 def _ask_with_a_file(key: str) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from relcore.base.errors import SpaceError
 from relcore.base.report import Report
@@ -14,13 +13,15 @@ from relcore.base.settings import setting
 from relcore.catalog.naming import SPACE_HELP
 from relcore.commands.by_shard import samples
 from relcore.commands.command import command, values_of
+from relcore.commands.inputs import Inputs
 from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, Results, Sample
 from relcore.migrate.blind_test import AFTER, BlindAnswers, with_answers
 from relcore.migrate.cheaper_index import CheaperIndex
 from relcore.migrate.migration import Migration
 from relcore.migrate.price import UNKNOWN, Rate
 from relcore.migrate.relevance import read_qrels
-from relcore.migrate.thresholds import FEWEST_QUERIES, ThresholdChange
+from relcore.migrate.result import MigrationResult, export_result
+from relcore.migrate.thresholds import FEWEST_QUERIES, ThresholdChange, ThresholdOutcome
 from relcore.spaces.matching import match
 
 
@@ -102,9 +103,30 @@ class MigrateOptions:
     ),
 )
 def run_migrate(options: argparse.Namespace) -> Report:
-    names = [options.old, options.new]
-    given = values_of(options, Migration)
-    queries = [options.queries_old, options.queries_new]
+    _check_options(options)
+    answers = None
+    if options.answers:
+        answers = BlindAnswers.read(options.answers)
+    task = _migration(options)
+    inputs = samples(options, _places(options))
+    if not inputs.notes:
+        match(*inputs.spaces[:2])  # report rows that cannot be paired before a job starts
+    result = inputs.result(task)
+    if answers:
+        result = with_answers(result, inputs.spaces[0].ids, answers, task.random_state)
+    chart = inputs.chart("migration-options", result, spaces=tuple(inputs.specs), migration=task)
+    report = result.report(_rate(options), **chart)
+    report = _with_thresholds(report, inputs, task, result)
+    if options.compress:
+        report = _with_cheaper_indexes(report, inputs, task, result)
+    if options.export:
+        report = _with_export(report, inputs, result)
+    return inputs.noted(report)
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise a SpaceError for options that need others, or exclude them."""
+    queries = (options.queries_old, options.queries_new)
     if any([*queries, options.qrels]) and not all(queries):
         raise SpaceError(
             "migrate: expected both --queries-old and --queries-new, which --qrels needs, too, got only some"
@@ -112,26 +134,32 @@ def run_migrate(options: argparse.Namespace) -> Report:
         )
     if bool(options.price) != bool(options.row_tokens):
         raise SpaceError("migrate: expected --price and --row-tokens together, got one; add the other")
-    names += filter(None, queries)
+    if options.qrels and options.pair_by_row:
+        raise SpaceError(
+            "--pair-by-row: expected no --qrels, because row numbers replace the ids in it, got both;"
+            " give OLD and NEW the ids of the judgements"
+        )
+
+
+def _places(options: argparse.Namespace) -> list[str]:
+    """Where the old and the new vectors are, and those of the queries, if there are any."""
+    places = [options.old, options.new]
+    if options.queries_old:
+        places += [options.queries_old, options.queries_new]
+    return places
+
+
+def _migration(options: argparse.Namespace) -> Migration:
+    settings = values_of(options, Migration)
     if options.qrels:
-        if options.pair_by_row:
-            raise SpaceError(
-                "--pair-by-row: expected no --qrels, because row numbers replace the ids in it, got both;"
-                " give OLD and NEW the ids of the judgements"
-            )
-        given["judgements"] = read_qrels(options.qrels)
-    answers = None
-    if options.answers:
-        answers = BlindAnswers.read(options.answers)
+        settings["judgements"] = read_qrels(options.qrels)
     if not options.curve:
-        given["sizes"] = ()
-    task = Migration(**given)
-    inputs = samples(options, names)
-    spaces = inputs.spaces
-    if not inputs.notes:
-        match(*spaces[:2])  # report rows that cannot be paired before a job starts
-    result = inputs.result(task)
-    rate = Rate(
+        settings["sizes"] = ()
+    return Migration(**settings)
+
+
+def _rate(options: argparse.Namespace) -> Rate:
+    return Rate(
         options.row_seconds,
         options.price,
         options.row_tokens,
@@ -140,31 +168,42 @@ def run_migrate(options: argparse.Namespace) -> Report:
         options.least_saving,
         options.least_rows,
     )
-    if answers:
-        result = with_answers(result, spaces[0].ids, answers, task.random_state)
-    systems = [one for one in AFTER if one in result.found and len(result.queries) >= 2 * FEWEST_QUERIES]
-    settings = {"migration": task, "adapter": result.adapter, "threshold": options.threshold}
-    changes = [ThresholdChange(**settings, system=system) for system in systems]
-    thresholds = dict(zip(systems, inputs.results(changes), strict=True))
-    chart = inputs.chart("migration-options", result, spaces=tuple(inputs.specs), migration=task)
-    report = result.report(rate, **chart)
-    notes = [f"{AFTER[system]}: {one.describe()}" for system, one in thresholds.items()]
-    facts: dict[str, Any] = {
-        "thresholds": {
-            system: {name: value for name, value in vars(one).items() if isinstance(value, int | float)}
-            for system, one in thresholds.items()
-        },
-    }
-    tables = [*report.tables]
-    if options.compress:
-        cheaper = CheaperIndex(migration=task, adapter=result.adapter, weight=result.weight)
-        indexes = inputs.result(cheaper).report()
-        tables += indexes.tables
-        notes += [indexes.sentence, *indexes.notes]
-    if options.export:
-        from relcore.migrate.result import export_result
-        from relcore.studies.paper_runs import commit_of
 
-        notes += map(str, export_result(result, *spaces[:2], options.export, commit_of()))
-    notes = [*report.notes, *notes]
-    return inputs.noted(replace(report, tables=tables, facts={**report.facts, **facts}, notes=notes))
+
+def _with_thresholds(report: Report, inputs: Inputs, task: Migration, result: MigrationResult) -> Report:
+    """The report with a note for each option whose results have scores of the new model: the threshold
+    that replaces the old one. With too few queries to fit a map of scores, the report as it is."""
+    systems = []
+    if len(result.queries) >= 2 * FEWEST_QUERIES:
+        systems = [system for system in AFTER if system in result.found]
+    changes = [
+        ThresholdChange(
+            migration=task, adapter=result.adapter, threshold=inputs.options.threshold, system=system
+        )
+        for system in systems
+    ]
+    outcomes = dict(zip(systems, inputs.results(changes), strict=True))
+    notes = [f"{AFTER[system]}: {outcome.describe()}" for system, outcome in outcomes.items()]
+    thresholds = {system: _numbers(outcome) for system, outcome in outcomes.items()}
+    facts = {**report.facts, "thresholds": thresholds}
+    return replace(report, facts=facts, notes=[*report.notes, *notes])
+
+
+def _numbers(outcome: ThresholdOutcome) -> dict[str, float]:
+    return {name: value for name, value in vars(outcome).items() if isinstance(value, int | float)}
+
+
+def _with_cheaper_indexes(report: Report, inputs: Inputs, task: Migration, result: MigrationResult) -> Report:
+    cheaper = CheaperIndex(migration=task, adapter=result.adapter, weight=result.weight)
+    indexes = inputs.result(cheaper).report()
+    tables = [*report.tables, *indexes.tables]
+    notes = [*report.notes, indexes.sentence, *indexes.notes]
+    return replace(report, tables=tables, notes=notes)
+
+
+def _with_export(report: Report, inputs: Inputs, result: MigrationResult) -> Report:
+    """Write the adapter to --export, and return the report with the names of the files."""
+    from relcore.studies.paper_runs import commit_of
+
+    written = export_result(result, *inputs.spaces[:2], inputs.options.export, commit_of())
+    return replace(report, notes=[*report.notes, *map(str, written)])

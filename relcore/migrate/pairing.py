@@ -89,39 +89,66 @@ def check_pairs(
     The test is repeated with row i + s of `old` in place of row i, for shifts s from −5 to 5. Raises a
     SpaceError, with the `names` of the two spaces, for fewer than 25 pairs.
     """
-    m = len(new)
-    reach = max(SHIFTS)
-    if m < FEWEST_PAIRS:
-        where = ""
-        if names:
-            where = f" in {' and '.join(map(repr, names))}"
-        raise SpaceError(
-            f"pairs: expected {FEWEST_PAIRS} rows or more that both models have embedded, got {m}{where};"
-            " embed some more"
-        )
-    if m >= FEWEST_PAIRS + 2 * reach:
-        shifts = SHIFTS
-    else:
-        shifts = (0,)
-    ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # rows without a partner at some shift
-    rows = smallest_keys(m, _MOST_ROWS, "pairing", random_state, ends if len(shifts) > 1 else None)
-    n = len(rows)
-    odd = np.arange(n) % 2 == 1
+    _require_pairs(len(new), names)
+    shifts = _shifts(len(new))
+    rows = _tested_rows(len(new), shifts, random_state)
+    odd = np.arange(len(rows)) % 2 == 1
     sizes = np.where(odd, odd.sum(), (~odd).sum())  # the number of rows among which a partner is ranked
-    terms = [1 / np.arange(1, size + 1) for size in sizes]
-    chance = float(np.mean([term.mean() for term in terms]))
-    error = float(np.sqrt(sum(term.var() for term in terms)) / n)
+    (chance, error) = _random_score(sizes)
     ranks = {}
-    tried = {}
+    pairings = {}
     for shift in shifts:
-        ranks[shift] = reciprocal = _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift]), odd)
+        reciprocal = _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift]), odd)
         behind = float(((sizes - 1 / reciprocal) / (sizes - 1)).mean())
-        tried[shift] = Pairing(float(reciprocal.mean()), chance, error, behind, n)
-    best = max(tried, key=lambda shift: tried[shift].score)
-    gain = ranks[best] - ranks[0]
-    if tried[best].is_clear and gain.mean() > _CLEAR * gain.std() / np.sqrt(len(gain)):
-        return replace(tried[0], shift=best, shifted=tried[best].score)
-    return tried[0]
+        ranks[shift] = reciprocal
+        pairings[shift] = Pairing(float(reciprocal.mean()), chance, error, behind, len(rows))
+    best = max(pairings, key=lambda shift: pairings[shift].score)
+    if pairings[best].is_clear and _is_clear_gain(ranks[best] - ranks[0]):
+        return replace(pairings[0], shift=best, shifted=pairings[best].score)
+    return pairings[0]
+
+
+def _require_pairs(m: int, names: Sequence[str]) -> None:
+    """Raise a SpaceError for fewer than 25 pairs."""
+    if m >= FEWEST_PAIRS:
+        return
+    where = ""
+    if names:
+        where = f" in {' and '.join(map(repr, names))}"
+    raise SpaceError(
+        f"pairs: expected {FEWEST_PAIRS} rows or more that both models have embedded, got {m}{where};"
+        " embed some more"
+    )
+
+
+def _shifts(m: int) -> Sequence[int]:
+    """The shifts that are tested on m pairs: none but 0 if too few rows have a partner at every shift."""
+    if m >= FEWEST_PAIRS + 2 * max(SHIFTS):
+        return SHIFTS
+    return (0,)
+
+
+def _tested_rows(m: int, shifts: Sequence[int], random_state: int) -> np.ndarray:
+    """The numbers of up to 240 of m rows, drawn by a hash, that have a partner at each of the shifts."""
+    without_partner = None
+    reach = max(shifts)
+    if reach:
+        without_partner = np.concatenate([np.arange(reach), np.arange(m - reach, m)])
+    return smallest_keys(m, _MOST_ROWS, "pairing", random_state, without_partner)
+
+
+def _random_score(sizes: np.ndarray) -> tuple[float, float]:
+    """The mean and the standard error of the mean reciprocal rank, if each rank is drawn at random among as
+    many rows as `sizes` (n,) says."""
+    reciprocals = [1 / np.arange(1, size + 1) for size in sizes]
+    mean = float(np.mean([one.mean() for one in reciprocals]))
+    error = float(np.sqrt(sum(one.var() for one in reciprocals)) / len(sizes))
+    return mean, error
+
+
+def _is_clear_gain(gain: np.ndarray) -> bool:
+    """Whether the mean of these differences (n,) of reciprocal ranks is above 0 beyond chance."""
+    return bool(gain.mean() > _CLEAR * gain.std() / np.sqrt(len(gain)))
 
 
 def _reciprocal_ranks(new: np.ndarray, old: np.ndarray, odd: np.ndarray) -> np.ndarray:
