@@ -1,5 +1,4 @@
-"""ONNX graphs of text models. A graph is a program that may need any time and memory, so `OnnxText` runs it
-in a confined process, with limits on both."""
+"""ONNX graphs of text models, which `OnnxText` runs in a confined process."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from relcore.base.errors import SpaceError, extra, quote
+from relcore.encoders.onnx_graph import OnnxGraph, beside, in_words, reason_of, weight_bytes
 from relcore.encoders.transformers import padded
 from relcore.files import confined
 from relcore.files.confined_process import allow_seconds
@@ -16,50 +16,36 @@ from relcore.files.confined_process import allow_seconds
 LIBRARIES = ("onnxruntime", "tokenizers")
 _AT_ONCE = 32  # number of texts in a run of the graph
 _TEXTS_AT_ONCE = 1000  # maximum number of texts in a message to the confined process
-# Processor seconds of a run: a fixed part, and one for this many bytes of weights times tokens. Models need
-# about two operations for each weight and token, and a slow processor computes 5 · 10⁹ in a second.
-_SECONDS = 5
-_WORK_PER_SECOND = 1 << 30
 _TOKENIZING_SECONDS = 60
 
 
-class TextGraph:
+class TextGraph(OnnxGraph):
     """A graph with its tokenizer, in the process that runs it."""
 
     def __init__(
         self, name: str, graph: Path, tokenizer: Path, pooling: str, max_tokens: int, size: int
     ) -> None:
         with extra("onnx"):
-            import onnxruntime
             from tokenizers import Tokenizer
 
-        self._name = name
-        self._size = size
+        super().__init__(name, graph, size, "an ONNX graph and its tokenizer.json")
         self._pooling = pooling
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # the errors are raised, too
-        options.enable_cpu_mem_arena = False  # it would round sizes up to a power of two, beyond the limit
         try:
-            self._session = onnxruntime.InferenceSession(
-                str(graph), options, providers=["CPUExecutionProvider"]
-            )
             self._tokenizer = Tokenizer.from_file(str(tokenizer))
-        except Exception as error:  # both libraries have errors of their own
-            raise self._error(
-                "an ONNX graph and its tokenizer.json", f"files that cannot be loaded ({_reason(error)})"
+        except Exception as error:  # the library has errors of its own
+            raise self.error(
+                "an ONNX graph and its tokenizer.json", f"files that cannot be loaded ({reason_of(error)})"
             ) from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens)
-        self._inputs = [one.name for one in self._session.get_inputs()]
-        outputs = [one for one in self._session.get_outputs() if one.type == "tensor(float)"]
-        floats = {one.name: len(one.shape) for one in outputs}
+        floats = {one.name: len(one.shape) for one in self.float_outputs()}
         states = [name for name, axes in floats.items() if axes == 3]
         self._is_pooled = floats.get("sentence_embedding") == 2
-        unknown = set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}
-        if unknown or "input_ids" not in self._inputs or not (states or self._is_pooled):
+        unknown = set(self.inputs) - {"input_ids", "attention_mask", "token_type_ids"}
+        if unknown or "input_ids" not in self.inputs or not (states or self._is_pooled):
             raise SpaceError(
                 f"model {name!r:.200}: expected a graph from input_ids and attention_mask to hidden"
-                f" states (texts, tokens, d), got inputs {quote(self._inputs)} and outputs"
+                f" states (texts, tokens, d), got inputs {quote(self.inputs)} and outputs"
                 f" {quote(sorted(floats))}; export it for feature extraction"
             )
         if self._is_pooled:
@@ -79,17 +65,15 @@ class TextGraph:
         """The vectors (m, d) of m texts, float32. Raises a SpaceError if the graph fails on these tokens, or
         returns another number of rows."""
         ids, known = padded(tokens)  # the attention mask hides the padding
-        allow_seconds(_SECONDS + self._size * ids.size // _WORK_PER_SECOND)
         feed = {"input_ids": ids, "attention_mask": known.astype(np.int64)}
         feed["token_type_ids"] = np.zeros_like(ids)
-        try:
-            (rows,) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
-        except Exception as error:  # onnxruntime has a type for each of its errors
-            raise self._error(
-                f"a graph that runs on the token numbers 0 to {ids.max()} of its tokenizer",
-                f"an error ({_reason(error)})",
-            ) from error
-        self._check(np.asarray(rows), ids.shape)
+        rows = self.run(
+            self._output,
+            {name: feed[name] for name in self.inputs},
+            ids.size,
+            f"on the token numbers 0 to {ids.max()} of its tokenizer",
+        )
+        self._check(rows, ids.shape)
         if not self._is_pooled and self._pooling == "cls":
             rows = rows[:, 0]
         elif not self._is_pooled:
@@ -105,24 +89,11 @@ class TextGraph:
         else:
             wanted = shape
             axes = "texts × tokens × d"
-        got = _in_words(output.shape)
+        got = in_words(output.shape)
         if output.shape[:-1] != wanted or not output.shape[-1]:
-            raise self._error(f"an output of {_in_words(wanted)} × d ({axes})", got)
+            raise self.error(f"an output of {in_words(wanted)} × d ({axes})", got)
         if not np.isfinite(output).all():
-            raise self._error("an output of finite numbers", f"NaN or infinite values among {got}")
-
-    def _error(self, expected: str, got: str) -> SpaceError:
-        return SpaceError(
-            f"model {self._name!r:.200}: expected {expected}, got {got}; export the model again"
-        )
-
-
-def _in_words(shape: Sequence[int]) -> str:
-    return " × ".join(map(str, shape)) or "one number"
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+            raise self.error("an output of finite numbers", f"NaN or infinite values among {got}")
 
 
 def open_graph(path: Path, model: str, tokenizer: str, pooling: str, max_tokens: int, size: int) -> TextGraph:
@@ -133,19 +104,17 @@ class GraphRows:
     """A function that maps texts to {"": rows}. It runs the graph on batches of texts of similar length."""
 
     def __init__(self, name: str, graph: Path, tokenizer: Path, pooling: str, max_tokens: int) -> None:
-        # Large graphs have their weights in further files of the same folder.
-        beside = [path for path in sorted(graph.parent.iterdir()) if path.is_file() and path != graph]
         self._name = name
         self._graph = confined.Opened(
             open_graph,
             graph.absolute(),
             LIBRARIES,
-            [tokenizer, *beside],
+            [tokenizer, *beside(graph)],
             model=name,
             tokenizer=str(tokenizer.absolute()),
             pooling=pooling,
             max_tokens=max_tokens,
-            size=max(path.stat().st_size for path in [graph, *beside]),
+            size=weight_bytes(graph),
         )
 
     def __call__(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
@@ -162,6 +131,6 @@ class GraphRows:
             if rows.ndim != 2 or len(rows) != len(batch) or rows.shape[1] != parts[0].shape[1]:
                 raise SpaceError(
                     f"model {self._name!r:.200}: expected a vector of the same width for each text, got"
-                    f" {_in_words(rows.shape)} for {len(batch)} texts; export the model again"
+                    f" {in_words(rows.shape)} for {len(batch)} texts; export the model again"
                 )
         return {"": np.concatenate(parts)[np.argsort(order)]}

@@ -202,10 +202,9 @@ class Stitching:
         for j, head in enumerate(self._heads[representation]):
             given = {}
             for i, X in enumerate(own):
-                if i == j or representation != "absolute":
-                    given[i] = X
-                elif carry := self._carriers[method, i, j]:
-                    given[i] = carry(X)
+                read = self.translated(method, i, j, X)
+                if read is not None:
+                    given[i] = read
             if len(rows[0]) <= _FEW and not getattr(head, "needs_company", False):
                 # Encode few items with all encoders in one call, because calls take most of the time.
                 parts = np.split(head.probabilities(np.concatenate(list(given.values()))), len(given))
@@ -214,6 +213,16 @@ class Stitching:
             for i, part in zip(given, parts, strict=True):
                 answers[i, j] = part
         return answers
+
+    def translated(self, method: str, i: int, j: int, X: np.ndarray) -> np.ndarray | None:
+        """Represented rows X of encoder i as the head of encoder j reads them; None if the method cannot
+        translate them."""
+        if i == j or METHODS[method].representation != "absolute":
+            return X
+        carry = self._carriers[method, i, j]
+        if carry is None:
+            return None
+        return carry(X)
 
     def least_sure(self, method: str) -> np.ndarray:
         """The threshold (E, E) of each pair. An answer with a lower probability is less sure than 95 % of the

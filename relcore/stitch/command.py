@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relcore.base import records
-from relcore.base.errors import need_one_of
-from relcore.base.names import METHODS, STITCH_METRICS
+from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED
 from relcore.base.records import read_json
 from relcore.base.report import Report
 from relcore.base.settings import setting
@@ -18,11 +18,14 @@ from relcore.catalog.naming import SPACE_HELP
 from relcore.commands.anchors import number_or_ids
 from relcore.commands.by_shard import samples
 from relcore.commands.command import command, values_of
+from relcore.commands.inputs import Inputs
 from relcore.commands.options import SHARDS_HELP, Anchors, ByLinks, ByRow, Results, Sample
+from relcore.commands.progress import Bar
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import TEST_FRACTION
+from relcore.stitch.own_heads import translations
 from relcore.stitch.shared_rows import SharedRows, share_rows
-from relcore.stitch.stitching import StitchSpec
+from relcore.stitch.stitching import StitchResult, StitchSpec, stitch_matrix
 
 
 @dataclass
@@ -41,6 +44,14 @@ class StitchOptions:
     spec: Path = setting(
         None, metavar="FILE", help="Read all settings from a .json file, instead of the options."
     )
+    head: tuple[str, ...] = setting(
+        (),
+        metavar="NAME|FILE.onnx",
+        nargs="append",
+        help=f"The classifier that is trained on each space, one of {', '.join(HEADS)}, by default the first;"
+        " or one of your own, an ONNX graph from rows to a score for each class, in a file named after its"
+        " space, such as mlp.onnx. May be given for each space.",
+    )
     metric: str = setting("accuracy", choices=STITCH_METRICS, help="The score in the matrices.")
 
 
@@ -55,17 +66,59 @@ def run_stitch(options: argparse.Namespace) -> Report:
     inputs = samples(options, options.spaces)
     specs = inputs.specs
     spaces = inputs.spaces
-    spec = _stitch_spec(options, specs, spaces, share_rows(spaces, options.order))
+    kind, files = _heads(options.head)
+    spec = _stitch_spec(options, specs, spaces, share_rows(spaces, options.order), kind, bool(files))
     metrics = ["accuracy", "f1"]
     if spec.order:
         metrics.append("mae")
     need_one_of("--metric", options.metric, metrics)
     digests = [space.digest for space in spaces]
-    return inputs.noted(inputs.result(spec).report(options.metric, specs, digests))
+    if files:
+        result = _with_files(inputs, spec, files)
+    else:
+        result = inputs.result(spec)
+    return inputs.noted(result.report(options.metric, specs, digests))
+
+
+def _heads(given: Sequence[str]) -> tuple[str, list[str]]:
+    """The kind of the classifiers that are trained, and the ONNX files of others."""
+    kinds = [one for one in given if one in HEADS]
+    files = [one for one in given if one.lower().endswith(".onnx")]
+    unknown = [one for one in given if one not in kinds and one not in files]
+    if unknown or len(kinds) > 1:
+        raise SpaceError(
+            f"--head: expected at most one of {quote(HEADS)}, and files that end in .onnx, got {quote(given)}"
+        )
+    return (kinds or list(HEADS))[0], files
+
+
+def _with_files(inputs: Inputs, spec: StitchSpec, files: Sequence[str]) -> StitchResult:
+    """The stitching with the classifiers in these files. It is not stored, because the store knows no files
+    of users."""
+    names = []
+    for described, space in zip(inputs.specs, inputs.spaces, strict=True):
+        names.append({space.name, described.name, Path(described.name).stem})
+    heads: list[str | None] = [None] * len(names)
+    for file in files:
+        places = [place for place, known in enumerate(names) if Path(file).stem in known]
+        if len(places) != 1 or heads[places[0]] is not None:
+            likely = [Path(described.name).stem for described in inputs.specs]
+            raise SpaceError(
+                "--head: expected one file for a space, with its name, among"
+                f" {quote([f'{one}.onnx' for one in likely])}, got {Path(file).name!r:.200}; rename the file"
+            )
+        heads[places[0]] = file
+    with Bar(inputs.options) as bar:
+        return stitch_matrix(inputs.spaces, spec, bar.show, heads)
 
 
 def _stitch_spec(
-    options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
+    options: argparse.Namespace,
+    specs: Sequence[SpaceSpec],
+    spaces: Sequence[LatentSpace],
+    shared: SharedRows,
+    head: str,
+    own_heads: bool,
 ) -> StitchSpec:
     if options.spec:
         record = read_json(options.spec, "the settings of a stitching")
@@ -75,9 +128,11 @@ def _stitch_spec(
     if not given:
         test_ids = held_out_ids(specs, spaces, shared.ids)
     values = values_of(options, StitchSpec)
-    values["methods"] = tuple(
-        name for name in METHODS if name in options.methods
-    )  # in the order in which the app lists them
+    values["head"] = head
+    chosen = options.methods
+    if own_heads and tuple(chosen) == STITCHED:  # by default those that such a head can read
+        chosen = [name for name in STITCHED if name in translations()]
+    values["methods"] = tuple(name for name in METHODS if name in chosen)  # in the order of the app
     if given:
         values["test_fraction"] = options.test_fraction
     else:

@@ -26,6 +26,14 @@ from relcore.scores.score import share_interval
 from relcore.spaces.matching import as_spaces, distinct_names, need_spaces, short_names
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.stitch.classifiers import NO_ANSWER, Stitching, StitchRun, StitchSettings
+from relcore.stitch.own_decoders import (
+    DecoderScores,
+    OwnDecoder,
+    decoder_scores,
+    own_decoders,
+    shown_decoders,
+    true_items,
+)
 from relcore.stitch.own_heads import own_heads
 from relcore.stitch.shared_rows import share_rows
 
@@ -80,13 +88,15 @@ class StitchSpec(
 @dataclass(frozen=True)
 class StitchResult(Reported):
     """The result of stitching: scores with encoders as rows and heads as columns. On the diagonal, each
-    encoder has its own head. `own_heads` are the encoders whose heads the user gave."""
+    encoder has its own head. `own_heads` are the encoders whose heads the user gave, `decoded` are the scores
+    of the user's decoders."""
 
     spec: StitchSpec
     encoders: tuple[str, ...]
     classes: tuple[str, ...]
     runs: tuple[StitchRun, ...]
     own_heads: tuple[str, ...] = ()
+    decoded: DecoderScores | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -237,8 +247,13 @@ class StitchResult(Reported):
         if self.own_heads:
             given = quote(self.own_heads)
             notes.append(
-                f"Heads that you gave, which no recipe holds: {given}. Drawn again, they are trained."
+                f"Heads that you gave, which no recipe holds: {given}. Drawn again, they are trained. If a"
+                " head has seen test rows in training, its scores are optimistic."
             )
+        if self.decoded is not None:
+            table = self.decoded.table(self.encoders).assign(test_rows=self.n_test)
+            tables.append(Table("decoders", table, shown_decoders(table), "Decoders"))
+            notes.append(self.decoded.note())
         matrix = FIGURES["stitch-matrix"].load()
         chart = matrix(spaces=tuple(spaces), digests=tuple(digests), stitching=self.spec, metric=metric)
         return Report(
@@ -331,18 +346,26 @@ def stitch_matrix(
     spec: StitchSpec = StitchSpec(),
     report: Progress = silent,
     heads: Sequence[Any] | None = None,
+    decoders: Sequence[Any] | None = None,
+    items: Any = None,
 ) -> StitchResult:
     """Stitch every encoder with every head, by each method, for each random state of the spec.
 
     `heads` are classifiers of your own, one for each space, or None for a space whose head is to be trained:
     PyTorch modules that map rows (m, d) to a score for each class, in the sorted order of the labels or that
-    of ``spec.order``, or fitted classifiers of scikit-learn, whose classes are the labels. The methods must
-    translate rows, as Procrustes does. Name rows that your heads were not trained on in ``spec.test_ids``.
+    of ``spec.order``, fitted classifiers of scikit-learn, whose classes are the labels, or paths of ONNX
+    files, whose graphs map rows to scores as modules do. The methods must translate rows, as Procrustes does.
+    Name rows that your heads were not trained on in ``spec.test_ids``.
+
+    `decoders` are one for each space, or None: PyTorch modules or functions from rows (m, d) to pictures or
+    vectors (m, …). Their scores, the mean squared error and the explained share of the variation, are
+    ``result.decoded``. `items` (n, …) are the true pictures or vectors of the first space's rows. Without
+    them, each decoder is compared with what it makes of its own encoder's rows.
 
     Raises
     ------
     SpaceError
-        Rows, labels, a split, anchors, settings or heads that are not valid.
+        Rows, labels, a split, anchors, settings, heads, decoders or items that are not valid.
 
     Examples
     --------
@@ -366,8 +389,13 @@ def stitch_matrix(
     spaces = as_spaces(spaces, ["space"] * len(spaces))
     shared = share_rows(spaces, spec.order)
     names = tuple(distinct_names(spaces))
-    own = own_heads(heads, names, shared.classes, spec.methods)
+    own = own_heads(heads, shared.spaces, names, shared.classes, spec.methods)
+    own_decoded = own_decoders(decoders, names, spec.methods)
+    truth = true_items(items, len(spaces[0]))
+    if truth is not None:
+        truth = truth[spaces[0].rows(shared.ids)]
     runs = []
+    decoded = []
     n_states = len(spec.random_states)
     for number, state in enumerate(spec.random_states):
 
@@ -376,9 +404,28 @@ def stitch_matrix(
                 message += f", state {state}"
             report(number * total + done, total * n_states, message)
 
-        runs.append(Stitching(shared, spec, state, of_all, own).run())
+        stitching = Stitching(shared, spec, state, of_all, own)
+        runs.append(stitching.run())
+        if any(own_decoded):
+            decoded.append(_decoded(stitching, own_decoded, truth))
     given = tuple(name for name, head in zip(names, own, strict=True) if head is not None)
-    return StitchResult(spec, names, shared.classes, tuple(runs), given)
+    scores = None
+    if decoded:
+        scores = DecoderScores.of_states(own_decoded, truth is not None, decoded)
+    return StitchResult(spec, names, shared.classes, tuple(runs), given, scores)
+
+
+def _decoded(
+    stitching: Stitching, decoders: Sequence[OwnDecoder | None], items: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    """The scores of decoders on the test rows of one random state, by method (see `decoder_scores`)."""
+    test = stitching.split.test
+    rows = [space.vectors[test] for space in stitching.shared.spaces]
+    truth = None
+    if items is not None:
+        truth = items[test]
+    methods = stitching.spec.methods
+    return {name: decoder_scores(decoders, name, rows, stitching.translated, truth) for name in methods}
 
 
 def cell_table(result: StitchResult) -> pd.DataFrame:

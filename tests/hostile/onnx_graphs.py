@@ -1,4 +1,5 @@
-"""Hostile ONNX graphs of text models: what they return, and what they take; the truth is a table of vectors."""
+"""Hostile ONNX graphs of text models and heads: what they return, and what they take; the truth is a table of
+vectors."""
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def graph(nodes, output="states", axes=3, table=TABLE, **constants):
     return helper.make_model(whole, opset_imports=version, ir_version=8).SerializeToString()
 
 
-def loop(times):
+def loop_node():
     from onnx import TensorProto, helper
 
     body = helper.make_graph(
@@ -56,8 +57,11 @@ def loop(times):
             helper.make_tensor_value_info("state_next", TensorProto.FLOAT, None),
         ],
     )
-    node = helper.make_node("Loop", ["times", "yes", "rows"], ["states"], body=body)
-    return graph([node], times=np.int64(times), yes=np.bool_(True))
+    return helper.make_node("Loop", ["times", "yes", "rows"], ["states"], body=body)
+
+
+def loop(times):
+    return graph([loop_node()], times=np.int64(times), yes=np.bool_(True))
 
 
 def encoded(folder):
@@ -67,6 +71,55 @@ def encoded(folder):
     names = [str(row) for row in range(len(TEXTS))]
     dataset = Dataset(lambda start, stop: TEXTS[start:stop], names, name="texts", kind="texts")
     return OnnxText(str(folder / "model")).prepare(dataset, lambda *_: None)(TEXTS)[""]
+
+
+def head(nodes, **constants):
+    """A graph from rows (m, 6) to scores with these nodes."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    inputs = [helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["m", 6])]
+    outputs = [helper.make_tensor_value_info("states", TensorProto.FLOAT, ["m", "c"])]
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
+    whole = helper.make_graph(nodes, "g", inputs, outputs, tensors)
+    version = [helper.make_opsetid("", 17)]
+    return helper.make_model(whole, opset_imports=version, ir_version=8)
+
+
+def scores(folder):
+    from relcore.stitch.onnx_heads import OnnxHead
+
+    return OnnxHead(folder / "head.onnx").scores(TABLE)
+
+
+def head_cases(node):
+    """Heads of a stitching, which are such graphs, too."""
+    from onnx import TensorProto
+
+    def case(name, content, truth=None, **files):
+        files = {"head.onnx": content, **files}
+        return Case(f"head: {name}", scores, files, truth, accept=truth is not None, names=("head.onnx",))
+
+    whole = head([node("Identity", ["rows"])])
+    yield case("control", whole.SerializeToString(), TABLE)
+    shaped = [
+        node("Shape", ["rows"], "size"),
+        node("Mul", ["size", "times"], "larger"),
+        node("Expand", ["number", "larger"]),
+    ]
+    late = head(shaped, times=np.int64([3_000_000, 1_000_000]), number=np.float32(1))
+    yield case("a shape of 400 TB that depends on the rows", late.SerializeToString())
+    yield case(
+        "a loop of 2⁴⁰", head([loop_node()], times=np.int64(2**40), yes=np.bool_(True)).SerializeToString()
+    )
+    for place in ("../secret", "/etc/hostname"):
+        outside = head([node("Add", ["rows", "weights"])], weights=np.zeros(6, np.float32))
+        (weights,) = outside.graph.initializer
+        weights.ClearField("raw_data")
+        weights.data_location = TensorProto.EXTERNAL
+        entry = weights.external_data.add()
+        entry.key = "location"
+        entry.value = place
+        yield case(f"weights in {place}", outside.SerializeToString())
 
 
 def case(name, content, right=False, words=None):
@@ -120,3 +173,4 @@ def cases():
         "another document": b'{"model": {"type": "Unigram", "vocab": [["a", -1e400]]}}',
     }.items():
         yield case(f"tokenizer.json: {name}", whole, words=content)
+    yield from head_cases(node)
