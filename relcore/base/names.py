@@ -318,6 +318,9 @@ ENCODERS = Family(
             "Pretrained model", ".encoders.transformers:PretrainedText", "or its folder or hub name"
         ),
         "onnx-text": Named("ONNX model", ".encoders.onnx_texts:OnnxText", "or onnx, of a folder"),
+        "onnx-vision": Named(
+            "ONNX model", ".encoders.onnx_pictures:OnnxPictures", "or onnx, of a folder: onnx:FOLDER"
+        ),
         "api-text": Named(
             "Provider's model", ".encoders.api:ApiText", "or api, of OpenAI or a compatible address"
         ),

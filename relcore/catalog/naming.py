@@ -157,7 +157,10 @@ def _encoder_of_name(name: str, kind: str) -> tuple[str, dict[str, Any]]:
         firsts[registered] = first
         if first and first.several:
             choices = {choice: (registered, {first.name: choice}) for choice in first.choices} | choices
-        names = {known_name: (registered, {}) for known_name in (registered, encoder.short) if known_name}
+        names = {registered: (registered, {})}
+        # A short name that encoders of texts and of pictures share means the one for this dataset.
+        if encoder.short and (encoder.kind == kind or encoder.short not in known):
+            names[encoder.short] = (registered, {})
         # Our names hide equal choices of a setting, which hide equal names of plugins.
         if ENCODERS[registered].plugin:
             known = names | choices | known

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from relcore.base.errors import SpaceError, extra, quote
-from relcore.encoders.onnx_graph import OnnxGraph, beside, in_words, reason_of, weight_bytes
+from relcore.encoders.onnx_graph import OnnxGraph, beside, in_words, reason_of
 from relcore.encoders.transformers import padded
 from relcore.files import confined
 from relcore.files.confined_process import allow_seconds
@@ -83,12 +83,11 @@ class TextGraph(OnnxGraph):
 
     def _check(self, output: np.ndarray, shape: tuple[int, int]) -> None:
         """Raise a SpaceError unless the output has finite numbers for tokens of this shape."""
+        wanted: tuple[int, ...] = shape
+        axes = "texts × tokens × d"
         if self._is_pooled:
             wanted = shape[:1]
             axes = "texts × d"
-        else:
-            wanted = shape
-            axes = "texts × tokens × d"
         got = in_words(output.shape)
         if output.shape[:-1] != wanted or not output.shape[-1]:
             raise self.error(f"an output of {in_words(wanted)} × d ({axes})", got)
@@ -114,7 +113,7 @@ class GraphRows:
             tokenizer=str(tokenizer.absolute()),
             pooling=pooling,
             max_tokens=max_tokens,
-            size=weight_bytes(graph),
+            size=max(path.stat().st_size for path in [graph, *beside(graph)]),
         )
 
     def __call__(self, texts: Sequence[str]) -> dict[str, np.ndarray]:

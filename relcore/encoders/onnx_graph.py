@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, extra
+from relcore.base.access import readable_path
+from relcore.base.errors import SpaceError, extra, quote
 from relcore.files.confined_process import allow_seconds
 
 # Processor seconds of a run: a fixed part, and one for this many bytes of weights times items (tokens, rows,
@@ -82,9 +83,54 @@ def beside(graph: Path) -> list[Path]:
     return [path for path in sorted(graph.parent.iterdir()) if path.is_file() and path != graph]
 
 
+def weight_files(graph: Path) -> list[Path]:
+    """The further files of a graph whose names begin with its own, as exporters write weights beyond 2 GB."""
+    return [path for path in sorted(graph.parent.glob("*.onnx?*")) if path.name.startswith(graph.name)]
+
+
 def weight_bytes(graph: Path) -> int:
     """The size of the largest file of a graph."""
-    return max(path.stat().st_size for path in [graph, *beside(graph)])
+    return max(path.stat().st_size for path in [graph, *weight_files(graph)])
+
+
+def graph_beside(model: str, needed: str) -> tuple[Path, Path]:
+    """The paths of the graph that `model` names, a file or a folder, and of the file `needed` in its folder.
+    If a folder has several graphs, model.onnx is used, in the folder or in its sub-folder onnx.
+
+    Raises
+    ------
+    SpaceError
+        One of them is missing, or there are several graphs.
+    """
+    place = readable_path(model, uploads=False)
+    if place.is_dir():
+        folder = place
+    else:
+        folder = place.parent
+    if place.suffix == ".onnx":
+        named = [place]
+    else:
+        named = [folder / "model.onnx", folder / "onnx" / "model.onnx"]
+    graphs = [path for path in named if path.is_file()]
+    if not graphs:
+        graphs = [path for path in sorted(folder.glob("*.onnx")) if path.is_file()]
+    other = folder / needed
+    if len(graphs) != 1 or not other.is_file():
+        files = []
+        if folder.is_dir():
+            files = sorted(path.name for path in folder.iterdir())
+        raise SpaceError(
+            f"model {model!r:.200}: expected a folder with model.onnx (or one .onnx file) and {needed}, got"
+            f" {quote(files[:5]) or 'nothing'}; give the folder that the export wrote"
+        )
+    return graphs[0], other
+
+
+def number(axis: int | str | None) -> int:
+    """The length of an axis of a graph; 0 if it is free."""
+    if isinstance(axis, int):
+        return axis
+    return 0
 
 
 def in_words(shape: Sequence[int]) -> str:

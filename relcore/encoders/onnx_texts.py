@@ -9,13 +9,13 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from relcore.base.access import readable_path
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import EncodeBatch, Encoder
 from relcore.encoders.graphs import GraphRows
 from relcore.encoders.model_files import file_digest, need_digest, require_texts
+from relcore.encoders.onnx_graph import graph_beside
 from relcore.encoders.transformers import minilm_folder
 from relcore.runs.work import Progress
 
@@ -79,28 +79,7 @@ class OnnxText(Encoder):
     def _files(self) -> tuple[Path, Path]:
         if self.model == PARAPHRASE:
             return _paraphrase(), minilm_folder() / "tokenizer.json"
-        place = readable_path(self.model, uploads=False)
-        if place.is_dir():
-            folder = place
-        else:
-            folder = place.parent
-        if place.suffix == ".onnx":
-            named = [place]
-        else:
-            named = [folder / "model.onnx", folder / "onnx" / "model.onnx"]
-        graphs = [path for path in named if path.is_file()]
-        if not graphs:
-            graphs = [path for path in sorted(folder.glob("*.onnx")) if path.is_file()]
-        tokenizer = folder / "tokenizer.json"
-        if len(graphs) != 1 or not tokenizer.is_file():
-            files = []
-            if folder.is_dir():
-                files = sorted(path.name for path in folder.iterdir())
-            raise SpaceError(
-                f"model {self.model!r:.200}: expected a folder with model.onnx (or one .onnx file) and"
-                f" tokenizer.json, got {quote(files[:5]) or 'nothing'}; give the folder that the export wrote"
-            )
-        return graphs[0], tokenizer
+        return graph_beside(self.model, "tokenizer.json")
 
 
 def _paraphrase() -> Path:

@@ -13,7 +13,7 @@ import numpy as np
 from relcore.base.environment import package_folder, torch_name
 from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
-from relcore.encoders.dataset import Dataset
+from relcore.encoders.dataset import Dataset, Kind
 from relcore.encoders.encoder import EncodeBatch, Encoder
 from relcore.encoders.pictures import eight_bits
 from relcore.engine.batches import items_at_once, run_in_batches
@@ -73,7 +73,7 @@ class TorchBatches:
 # The settings of a pretrained model, and how it is loaded.
 
 _MOST_LAYERS = 1000
-_POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
+POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
 
 
 class Layered(Encoder):
@@ -133,7 +133,7 @@ class PretrainedEncoder(Layered):
 
     @property
     def title(self) -> str:
-        return f"{Path(self.model).name}{_POOLINGS[self.pooling]}"
+        return f"{Path(self.model).name}{POOLINGS[self.pooling]}"
 
     def content(self) -> str:
         return content_of_model(self.model)
@@ -159,7 +159,7 @@ class _PretrainedRows:
         elif spec.kind == "texts" and self.whole.config.is_encoder_decoder:
             self.model = self.whole.get_encoder()
         self.pooled = getattr(self.whole, features, self.model)
-        self.prepare = _preparer(spec, folder)
+        self.prepare = preparer(spec.kind, spec.model, folder)
         self.batches = TorchBatches(self._forward, self.device)
 
     def _pooled_output(self, **inputs: Any) -> dict[str, torch.Tensor]:
@@ -246,10 +246,17 @@ def _without_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
+def preparer(kind: Kind, model: str, folder: Path) -> Any:
+    """The tokenizer of texts, or the image processor of pictures, whose files are in this folder.
+
+    Raises
+    ------
+    SpaceError
+        The files are missing or not readable, or would run code.
+    """
     from transformers import AutoImageProcessor, AutoTokenizer
 
-    texts = spec.kind == "texts"
+    texts = kind == "texts"
     auto = AutoImageProcessor
     if texts:
         auto = AutoTokenizer
@@ -263,7 +270,7 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
         if texts:
             what = "tokenizer"
         raise SpaceError(
-            f"model {spec.model!r}: expected the files of its {what} beside the weights, got {why}; save them"
+            f"model {model!r}: expected the files of its {what} beside the weights, got {why}; save them"
             f" there with {what.split()[-1]}.save_pretrained(folder)"
         )
     return loaded

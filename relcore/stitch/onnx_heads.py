@@ -9,7 +9,7 @@ import numpy as np
 
 from relcore.base.access import readable_path
 from relcore.base.errors import SpaceError, quote
-from relcore.encoders.onnx_graph import OnnxGraph, in_words
+from relcore.encoders.onnx_graph import OnnxGraph, in_words, number, weight_bytes, weight_files
 from relcore.files import confined
 
 _LIBRARIES = ("onnxruntime",)
@@ -35,8 +35,8 @@ class HeadGraph(OnnxGraph):
             raise self.error("a graph for any number of rows", f"one for {n_rows}")
         usual = [output for output in _USUAL_OUTPUTS if output in outputs]
         self._output = (usual or list(outputs))[0]
-        self._width = _number(width)
-        self._n_classes = _number(outputs[self._output].shape[1])
+        self._width = number(width)
+        self._n_classes = number(outputs[self._output].shape[1])
 
     def confined_facts(self) -> list[int]:
         """The width d of rows and the number C of classes; 0 if the graph does not fix it."""
@@ -50,12 +50,6 @@ class HeadGraph(OnnxGraph):
         if scores.ndim != 2 or len(scores) != len(rows):
             raise self.error(f"scores of {len(rows)} × C", in_words(scores.shape))
         return scores
-
-
-def _number(axis: int | str | None) -> int:
-    if isinstance(axis, int):
-        return axis
-    return 0
 
 
 def open_head(path: Path, head: str, size: int) -> HeadGraph:
@@ -84,10 +78,9 @@ class OnnxHead:
         self.name = graph.name
         if not graph.is_file():
             raise SpaceError(f"head {self.name!r:.200}: expected an ONNX file, got none at this path")
-        # Weights beyond 2 GB are in further files, whose names begin with the graph's.
-        others = [path for path in graph.parent.glob("*.onnx?*") if path.name.startswith(graph.name)]
-        size = max(path.stat().st_size for path in [graph, *others])
-        self._graph = confined.Opened(open_head, graph, _LIBRARIES, others, head=self.name, size=size)
+        self._graph = confined.Opened(
+            open_head, graph, _LIBRARIES, weight_files(graph), head=self.name, size=weight_bytes(graph)
+        )
         self.width, self.n_classes = self._graph.facts
 
     def scores(self, X: np.ndarray) -> np.ndarray:

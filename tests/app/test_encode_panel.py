@@ -1,10 +1,14 @@
+import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from relcore.catalog.encodings import encode, encode_job
 from relcore.encoders.api import ApiText
 from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.onnx_pictures import OnnxPictures
 from relcore.encoders.vision import SmallVision
 from tests.provider import provider
 
@@ -109,3 +113,33 @@ def test_texts_are_sent_to_a_provider_only_by_the_click(tab, queue, tmp_path, mo
     assert arguments["send_to"] == (host,)
     assert arguments["encoder"] == ApiText("hashed", f"{address}/v1", price=100.0)
     assert host not in str(session.workspace)
+
+
+@pytest.mark.slow
+def test_pictures_are_encoded_by_an_onnx_folder(tab, queue, tmp_path):
+    """A graph that takes the mean of each channel; the job runs it in the confined process."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    ends = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("pixel_values", ["n", 3, 8, 8]), ("vectors", ["n", 3]))
+    ]
+    node = helper.make_node("ReduceMean", ["pixel_values"], ["vectors"], axes=[2, 3], keepdims=0)
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "model.onnx")
+    processor = {"image_processor_type": "ViTImageProcessor", "size": {"height": 8, "width": 8}}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
+    session = tab()
+    session.change("button_group", "encode.forms-images", ["onnx-vision"])
+    assert session.button(key="encode.start").disabled  # the form has no model yet
+    session.change("number_input", "encode.limit", 40)
+    session.change("text_input", "encode.onnx-vision.model", str(tmp_path))
+    session.click("encode.start")
+    assert queue.jobs()[0].wait(300).state == "done"
+    session.run()
+    (new,) = session.workspace.spaces[2:]
+    assert new.encoder == OnnxPictures(str(tmp_path))
+    images = load_dataset(DIGITS).items(0, 40)
+    means = [np.asarray(image).mean() / 127.5 - 1 for image in images]
+    np.testing.assert_allclose(new.load().vectors[:, 0], means, atol=1e-5)

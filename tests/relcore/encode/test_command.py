@@ -9,6 +9,8 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.encodings import encode
 from relcore.encode.command import dataset_spec, encoders_of
 from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.onnx_pictures import OnnxPictures
+from relcore.encoders.onnx_texts import OnnxText
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision
 from relcore.encoders.vision import SmallVision
@@ -74,6 +76,9 @@ def test_encoders_by_name():
     assert chosen("owner/bert", layers="4, -1", pooling="cls") == [bert]
     assert chosen("owner/vit", kind="images") == [PretrainedVision("owner/vit")]
     assert chosen("small-vision:mlp", kind="images") == [SmallVision("mlp")]
+    assert chosen("onnx") == [OnnxText()]  # the same short name means the encoder for the data
+    assert chosen("onnx:folder", kind="images") == [OnnxPictures("folder")]
+    assert chosen("onnx:folder", kind="images", pooling="cls") == [OnnxPictures("folder", "cls")]
 
 
 def test_two_encodings_in_the_store_and_in_files(run, one_queue, own_store, tmp_path):
