@@ -30,7 +30,7 @@ from relcore.base.access import data_folder
 from relcore.base.names import ADAPTERS
 from relcore.base.rows import unit_rows
 from relcore.migrate.cheaper_index import FORMS, compressed_lists, usual_change
-from relcore.migrate.cross_fitting import CHOICES, QueryScores, Resampling, cross_fitted, jackknife_deviations
+from relcore.migrate.cross_fitting import QueryScores, Resampling, cross_fitted, jackknife_deviations
 from relcore.migrate.price import DEPTHS, price_of
 from relcore.migrate.relevance import search
 from relcore.migrate.trial import OPTIONS, Candidates
@@ -210,11 +210,11 @@ def options_of(taken: Queries, state: int, by_pairs: bool) -> Iterator[dict[str,
         choice = cross_fitted(trial, fits, random_state=state)
         halves.append(
             {
-                option: QueryScores(trial.score(rows), choice.moved.get(option, 0.0))
+                option: QueryScores(trial.score(rows), chosen=choice.chosen.get(option, 0.0))
                 for option, rows in choice.found.items()
             }
         )
-    resampling = Resampling(half, CHOICES)
+    resampling = Resampling(half)
     moved = {}
     if by_pairs:
         moved = jackknife_deviations(trial, ground.pairs, choice.adapter, choice.weight, random_state=state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,28 +20,38 @@ from relcore.spaces.split import row_keys
 ADAPTED = ("bridge", "twice", "cascade")  # the options that use the adapter
 
 
+RESAMPLES = 2_000
+
+
 class QueryScores(NamedTuple):
-    """The score of each query (`queries`, (q,)), and the deviations (`moved`, (s,)) of the mean score when
-    the adapter is fitted on other draws of the pairs.
+    """The score of each query, `queries` (q,), and how the mean score deviates with other choices.
+
+    `chosen` (r,) has the deviations with the adapter and weight that each of the resamples of `Resampling`
+    chooses. `moved` (s,) has those with adapters that are fitted on other draws of the pairs.
     """
 
     queries: np.ndarray
     moved: np.ndarray | float = 0.0
+    chosen: np.ndarray | float = 0.0
 
 
 class Resampling:
     """Computes means over queries and differences of such means, with 95 % intervals for the choice of the
     queries. The intervals are for the fitted adapter, which is the one that is exported.
 
-    All means use the same 2,000 resamples of the queries. If `splits` is given, the intervals also account
-    for the choice of the pairs: each resampled mean gets a normal deviation with the covariance of the
-    `splits` deviations in `QueryScores.moved`.
+    All means use the same 2,000 resamples of the queries, `counts` (r, q): how often each has each query.
+    `QueryScores.chosen` adds what the resample would choose: queries on which an option gains much also
+    choose a weight that suits it, so that both deviations belong to one resample. If `splits` is given, the
+    intervals also account for the choice of the pairs: each resampled mean gets a normal deviation with the
+    covariance of the `splits` deviations in `QueryScores.moved`.
     """
 
-    def __init__(self, n_queries: int, splits: int = 0, draws: int = 2000, random_state: int = 0) -> None:
+    def __init__(
+        self, n_queries: int, splits: int = 0, draws: int = RESAMPLES, random_state: int = 0
+    ) -> None:
         n = n_queries
         rng = np.random.default_rng(random_state)
-        self._weights = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float32) / np.float32(n)
+        self.counts = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float32)
         # Student's t and the unbiased variance are used, because resamples of few queries vary too little.
         self._few = float(stdtrit(n - 1, 0.975) / ndtri(0.975) * np.sqrt(n / (n - 1)))
         self._normal = rng.normal(size=(draws, splits)) / np.sqrt(max(splits, 1))
@@ -70,7 +80,9 @@ class Resampling:
         do: the root mean square of the changes, or `usual` if no query changes. Without `usual`, it is that
         of the difference between the scores of two queries.
         """
-        change = QueryScores(now.queries - before.queries, now.moved - before.moved)
+        change = QueryScores(
+            now.queries - before.queries, now.moved - before.moved, now.chosen - before.chosen
+        )
         is_changed = np.abs(change.queries) > NO_WIDTH
         if is_changed.any():
             usual = float(np.sqrt(np.mean(np.square(change.queries[is_changed], dtype=np.float64))))
@@ -86,7 +98,8 @@ class Resampling:
 
     def _deviations(self, one: QueryScores) -> np.ndarray:
         value = one.queries.mean(dtype=np.float64)
-        drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))
+        n = len(one.queries)
+        drawn = self._few * (self.counts @ (one.queries - value).astype(np.float32) / n + one.chosen)
         if np.ndim(one.moved):
             drawn = drawn + self._normal @ one.moved
         return drawn
@@ -113,7 +126,6 @@ class Pairs(NamedTuple):
 # Adapter and weight are chosen by cross-validation: for each query, by the scores of other queries.
 
 FOLDS = 5
-CHOICES = 50  # resamples of the queries, for the variance of these choices
 MOST_CHOICE_ROWS = 10_000
 USUAL = "inverse"  # mostly the best adapter of those that leave the corpus unchanged
 WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equally good weights, the first one is chosen
@@ -142,15 +154,15 @@ class CrossFitted:
     candidate adapters (best first), and the rows that each option finds.
 
     `weight` is the weight of the bridged search; the old search has weight 1. `found` has the rows (q, k) of
-    each option. `moved` has, for "bridge" and "twice", the deviations of the mean score with the choices that
-    50 resamples of the queries lead to, as in `QueryScores`.
+    each option. `chosen` has, for "bridge" and "twice", the deviations of the mean score with the choices of
+    each resample of the queries, as in `QueryScores`.
     """
 
     adapter: str
     weight: float
     candidates: tuple[Candidate, ...]
     found: Mapping[str, np.ndarray]
-    moved: Mapping[str, np.ndarray]
+    chosen: Mapping[str, np.ndarray]
 
 
 def cross_fitted(
@@ -181,65 +193,78 @@ def cross_fitted(
     if trial.is_judged:
         margin = _BY_CHANCE
 
-    def adapter(queries: np.ndarray) -> int:
-        some = bridges[:, queries]
-        alone = np.flatnonzero(~rewritten)
-        if not len(alone):
-            return _best(some - some[0], margin)
-        if USUAL in names:
-            usual = names.index(USUAL)
-        else:
-            usual = alone[0]
-        first = alone[_best(some[alone] - some[usual], margin)]
-        others = np.r_[first, np.flatnonzero(rewritten)]
-        return int(others[_best(some[others] - some[first], _CAUTIOUS)])
-
-    best, best_of = _cross_validated_choice(adapter, folds)
+    # All queries, those outside each fold, and each resample of them: all of these choose.
+    resampling = Resampling(q)
+    outside = folds != np.arange(FOLDS)[:, None]
+    samples = np.concatenate([np.ones((1, q)), outside, resampling.counts])
+    adapters = _best_adapters(bridges, names, rewritten, margin, samples)
+    best = int(adapters[0])
+    best_of = adapters[1 : FOLDS + 1][folds]
+    chosen = {
+        "bridge": bridges.mean(axis=1)[adapters[FOLDS + 1 :]],
+        "twice": np.empty(len(resampling.counts)),
+    }
     found = trial.search(fits[names[best]], 1.0, k)
-    weight_by = {}
-    both_by = {}
-    for number in {best, *best_of}:
-        name = names[number]
+    weight = 1.0
+    measured = np.unique([best, *best_of])
+    # Weights are compared only with these adapters. The few resamples that choose another adapter count as
+    # if they chose the best one.
+    weighted = np.where(np.isin(adapters, measured), adapters, best)
+    for number in measured:
+        both = np.stack([scored(names[number], "twice", one) for one in weights])
+        weight_by = _best(both - keep, _CAUTIOUS, samples)
+        if number == best:
+            weight = float(weights[weight_by[0]])
         queries = np.flatnonzero(best_of == number)
-        both_by[number] = both = np.stack([scored(name, "twice", one) for one in weights])
-        weight_by[number], weight_of = _cross_validated_choice(
-            lambda some, gains=both - keep: _best(gains[:, some], _CAUTIOUS), folds
-        )
         if len(queries):
-            part = trial.take(queries).search(fits[name], weights[weight_of[queries]], k, ADAPTED)
+            weight_of = weights[weight_by[1 : FOLDS + 1]][folds[queries]]
+            part = trial.take(queries).search(fits[names[number]], weight_of, k, ADAPTED)
             for option, rows in part.items():
                 found[option][queries] = rows
-    resampling = Resampling(q)
+        own = weighted[FOLDS + 1 :] == number
+        chosen["twice"][own] = both.mean(axis=1)[weight_by[FOLDS + 1 :][own]]
     means = [resampling.mean(QueryScores(scores)) for scores in bridges]
     order = np.argsort([-mean.value for mean in means], kind="stable")
     candidates = [
         Candidate(names[one], means[one].value, means[one].low, means[one].high, bool(rewritten[one]))
         for one in order
     ]
-    # Other queries would have led to other choices.
-    redrawn = {"bridge": np.empty(CHOICES), "twice": np.empty(CHOICES)}
-    rng = np.random.default_rng(random_state)
-    for draw in range(CHOICES):
-        some = rng.integers(q, size=q)
-        number = adapter(some)
-        redrawn["bridge"][draw] = bridges[number].mean()
-        both = both_by.get(number, both_by[best])
-        redrawn["twice"][draw] = both[_best((both - keep)[:, some], _CAUTIOUS)].mean()
-    moved = {option: means - means.mean() for option, means in redrawn.items()}
-    return CrossFitted(names[best], float(weights[weight_by[best]]), tuple(candidates), found, moved)
+    deviations = {option: means - means.mean() for option, means in chosen.items()}
+    return CrossFitted(names[best], weight, tuple(candidates), found, deviations)
 
 
-def _best(gains: np.ndarray, margin: float) -> int:
-    """The index of the candidate whose `gains` (c, q) over q queries have the largest mean, after `margin`
-    standard errors are subtracted.
+def _best_adapters(
+    bridges: np.ndarray, names: Sequence[str], rewritten: np.ndarray, margin: float, samples: np.ndarray
+) -> np.ndarray:
+    """The index (s,) of the adapter that each of the `samples` (s, q) of the queries chooses, from the scores
+    `bridges` (c, q) of each adapter. `rewritten` (c,) says which adapters rewrite the corpus."""
+    alone = np.flatnonzero(~rewritten)
+    if not len(alone):
+        return _best(bridges - bridges[0], margin, samples)
+    if USUAL in names:
+        usual = names.index(USUAL)
+    else:
+        usual = int(alone[0])
+    first = alone[_best(bridges[alone] - bridges[usual], margin, samples)]
+    chosen = np.empty_like(first)
+    for one in np.unique(first):
+        own = first == one
+        others = np.r_[one, np.flatnonzero(rewritten)]
+        chosen[own] = others[_best(bridges[others] - bridges[one], _CAUTIOUS, samples[own])]
+    return chosen
+
+
+def _best(gains: np.ndarray, margin: float, samples: np.ndarray) -> np.ndarray:
+    """The index (s,) of the candidate that each of the `samples` (s, q) chooses: its `gains` (c, q) have the
+    largest mean, after `margin` standard errors are subtracted. Of equal candidates, the first one is chosen.
+    A sample says how often it has each query.
     """
-    return int(np.argmax(gains.mean(axis=1) - margin * gains.std(axis=1) / np.sqrt(gains.shape[1])))
-
-
-def _cross_validated_choice(choice: Callable[[np.ndarray], int], folds: np.ndarray) -> tuple[int, np.ndarray]:
-    """Apply `choice` to all queries, and for each fold to the queries outside it. Returns the first choice,
-    and an array (q,) with the choice that was made without the fold of each query."""
-    return choice(folds >= 0), np.array([choice(folds != fold) for fold in range(FOLDS)])[folds]
+    sizes = samples.sum(axis=1, keepdims=True)
+    means = samples @ gains.T / sizes
+    squares = samples @ np.square(gains).T / sizes
+    errors = np.sqrt(np.maximum(squares - means**2, 0) / sizes)
+    least = means - margin * errors
+    return np.argmax(least > least.max(axis=1, keepdims=True) - NO_WIDTH, axis=1)
 
 
 # A jackknife measures how a score varies with the drawn pairs. Fits on halves would vary too little where

@@ -24,7 +24,6 @@ from relcore.encoders.onnx_texts import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.migrate.adapters import Adapter
 from relcore.migrate.cross_fitting import (
-    CHOICES,
     MOST_CURVE_ROWS,
     PARTS,
     SIZES,
@@ -139,7 +138,7 @@ def _price(log: tuple[np.ndarray, ...], adapter: Adapter, candidates: Candidates
 
 
 @dataclass(frozen=True)
-class Migration(Task[MigrationResult], kind="migration", version=9, title="Migration to a new model"):
+class Migration(Task[MigrationResult], kind="migration", version=10, title="Migration to a new model"):
     """The task that decides what to do about a new embedding model, by measurements on judged queries or
     labels. Without these, it measures how many of the new model's results are found with the old vectors.
 
@@ -291,7 +290,7 @@ class Migration(Task[MigrationResult], kind="migration", version=9, title="Migra
             n_corpus=ground.n_corpus,
             widths=(pairs.old.shape[1], pairs.new.shape[1], fits[name].corpus(pairs.old[:1]).shape[1]),
             embed_next=ground.embed_next,
-            moved=choice.moved,
+            chosen=choice.chosen,
         )
         return result.decided()
 
@@ -305,7 +304,7 @@ class Migration(Task[MigrationResult], kind="migration", version=9, title="Migra
         if not trial.is_judged and self.n_candidates >= len(trial.rows):
             unscored.add("cascade")
         return {
-            option: QueryScores(trial.score(lists, self.k), choice.moved.get(option, 0.0))
+            option: QueryScores(trial.score(lists, self.k), chosen=choice.chosen.get(option, 0.0))
             for option, lists in choice.found.items()
             if option not in unscored
         }
@@ -319,7 +318,7 @@ class Migration(Task[MigrationResult], kind="migration", version=9, title="Migra
     ) -> list[OptionScore]:
         """The mean score of each option, its differences from keeping and from re-embedding, and its interval
         over draws of the pairs, whose deviations are `by_pairs`."""
-        resampling = Resampling(len(trial.old_queries), CHOICES)
+        resampling = Resampling(len(trial.old_queries))
         options = []
         for option, sample in samples.items():
             gains: list[Interval | None] = []

@@ -21,7 +21,6 @@ from relcore.files.formats import readable
 from relcore.migrate.adapter_files import CardScore, card_of, export
 from relcore.migrate.adapters import Adapter
 from relcore.migrate.cross_fitting import (
-    CHOICES,
     MOST_CHOICE_ROWS,
     Candidate,
     CurvePoint,
@@ -96,9 +95,9 @@ class MigrationResult(Reported):
         Widths of the old model, of the new model, and of the space that bridged queries search.
     embed_next : tuple of str
         If there are fewer than 300 pairs, ids of rows that should be embedded by the new model next.
-    moved : option → array (5,)
-        Deviations of the mean score with the adapters and weights that are chosen without a fold of the
-        queries, as in `CrossFitted`.
+    chosen : option → array (r,)
+        Deviations of the mean score with the adapters and weights that each resample of the queries chooses,
+        as in `CrossFitted`.
     """
 
     verdict: Verdict
@@ -124,7 +123,7 @@ class MigrationResult(Reported):
     n_corpus: int = 0
     widths: tuple[int, int, int] = (0, 0, 0)
     embed_next: tuple[str, ...] = ()
-    moved: Mapping[str, np.ndarray] = field(default_factory=dict)
+    chosen: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @takes_kinds
     def fitted(self, new: MatrixLike, old: MatrixLike) -> Adapter:
@@ -245,7 +244,7 @@ class MigrationResult(Reported):
         if not (self.verdict.headline or self.verdict == UNDECIDED):
             return self
         samples = {
-            name: QueryScores(one.astype(np.float64), self.moved.get(name, 0.0))
+            name: QueryScores(one.astype(np.float64), chosen=self.chosen.get(name, 0.0))
             for name, one in self.scores.items()
         }
         order = self.order(rate)
@@ -257,7 +256,7 @@ class MigrationResult(Reported):
             )
         verdict = verdict_of(
             samples,
-            Resampling(len(self.queries), CHOICES),
+            Resampling(len(self.queries)),
             k=self.k,
             on=(
                 f"{counted(len(self.queries), 'query', 'queries')}, {self.n_rows:,} rows,"

@@ -31,7 +31,7 @@ MOST = {
     "relcore/files": 111,
     "relcore/launch": 2,
     "relcore/maps": 20,
-    "relcore/migrate": 64,
+    "relcore/migrate": 62,
     "relcore/panes": 5,
     "relcore/project": 5,
     "relcore/runs": 24,

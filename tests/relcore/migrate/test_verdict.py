@@ -74,6 +74,17 @@ def test_draws_of_the_pairs_add_their_variance(base, rng):
     assert same.low > 0.08, "what moves both options alike does not move their difference"
 
 
+def test_what_a_resample_chooses_belongs_to_that_resample(base, rng):
+    """If a choice adds other scores, the interval is that of the sums, not of independent deviations."""
+    resampling = Resampling(Q)
+    others = base + rng.normal(0, 0.05, Q)
+    chosen = resampling.counts @ (others - others.mean()) / Q
+    found = resampling.mean(QueryScores(base / 4, chosen=chosen / 4))
+    sums = resampling.mean(QueryScores((base + others) / 4))
+    assert found.high - found.value == pytest.approx(sums.high - sums.value, abs=1e-6)
+    assert found.value - found.low == pytest.approx(sums.value - sums.low, abs=1e-6)
+
+
 def test_intervals_of_few_queries_cover_the_mean(rng):
     """Student's t for means of ten: 95 %, three standard errors of 400 draws below."""
     draws = [Resampling(10, draws=500).mean(QueryScores(rng.uniform(size=10))) for _ in range(400)]
