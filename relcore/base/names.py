@@ -508,6 +508,13 @@ STUDIES = Family(
             "Moschella et al. 2023, Table 2",
             "Does stitching work?",
         ),
+        "training-agreement": StudyName(
+            "Agreement in training",
+            ".studies.training_agreement:TrainingAgreement",
+            "Do networks agree before they answer rightly?",
+            "ours; agreement as in Moschella et al. 2023, Fig. 1",
+            "What does similarity tell?",
+        ),
         "pruning": StudyName(
             "δ × ω of the pruned inverse",
             ".studies.pruning:Pruning",

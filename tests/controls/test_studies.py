@@ -86,3 +86,16 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
     # Ten classes of a tenth each: a share of m = 359 has a standard error of √(.09 / m) = .016.
     m = len(held_out_rows(len(shuffled_digits)))
     assert max(found) < 0.1 + 4 * np.sqrt(0.09 / m)
+
+
+@pytest.mark.parametrize("task", ["random", "different"])
+def test_networks_of_unlike_tasks_do_not_come_to_agree(task):
+    study, settings, table = measured(
+        "training-agreement", lambda one: one["width"] == 16, 3, task=task, epochs=10
+    )
+    assert table["agreement, batches to 50%"].isna().all()
+    assert table["agreement rise"].max() < 0.05
+    assert study.conclusion(settings, table).startswith("They do not come to agree.")
+    if task == "random":
+        # The accuracy of 2 × 600 answers in ten classes has a standard error of √(.09 / 1200) = .0087.
+        assert table["accuracy after"].max() < 0.1 + 4 * 0.0087
