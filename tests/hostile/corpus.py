@@ -22,7 +22,7 @@ def preload():
 # or that have a twin in it.
 BY_RULE = re.compile(
     r"(.*: )?(cut at|byte \d+ flipped|edit \d|drawn)|.* (is |lacks |has one more)|\S+\.\w+: [a-z ]+$|link:|[a-z]+ --?[\w-]+ '"
-    r"|100 million |20,000 columns|200,000 chunks|one id of 1 MB|.*200,000 pairs|scheduler |.*, row 7: |name/a/b/c: "
+    r"|100 million |20,000 columns|200,000 chunks|one id of 1 MB|.*200,000 pairs|scheduler |.*, row 7: |name/a/b/c: |(head: )?a loop of "
 )
 
 
