@@ -120,6 +120,7 @@ def context(browser):
         viewport={"width": 1360, "height": 900}, accept_downloads=True, reduced_motion="reduce"
     )
     context.set_default_timeout(120_000)
+    context.new_page()  # stays open: a tab costs half of the window that would open after the last page closed
     return context
 
 
@@ -130,7 +131,7 @@ def page(context) -> Iterator:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
-    for one in context.pages:
+    for one in context.pages[1:]:
         if one.url.startswith("http"):
             one.evaluate("localStorage.clear()")
         one.close()

@@ -10,6 +10,7 @@ import pytest
 from streamlit import config
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.runtime.scriptrunner_utils import script_run_context
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from app.workspace import History, Workspace
@@ -27,13 +28,14 @@ def _wait(runner, timeout):
         _refuse(runner, timeout=0)
 
 
-# Runs share their compiled pages, a test sleeps until its run has ended, and no metadata of packages is read: AppTest
-# itself took a third of the time of these tests.
+# Runs share their compiled pages, a test sleeps until its run has ended, no metadata of packages is read, and messages
+# get no hash, which only a browser's cache reads: AppTest itself took a third of the time of these tests.
 _pages = ScriptCache()
 _refuse = local_script_runner.require_widgets_deltas
 local_script_runner.ScriptCache = lambda: _pages
 local_script_runner.require_widgets_deltas = _wait
 manifest_scanner.scan_component_manifests = list
+script_run_context.populate_hash_if_needed = lambda message: None
 config.set_option("browser.gatherUsageStats", False)  # as in app/.streamlit, or each widget is counted
 
 
