@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -19,7 +20,7 @@ from relcore.base.arguments import need_whole
 from relcore.base.errors import SpaceError
 from relcore.base.records import to_json
 from relcore.base.writing import claim_name, discard, new_folder, own_name, unfinished_folder, write
-from relcore.encode.batches import batches_of, preparation
+from relcore.encode.batches import InputBatch, batches_of, preparation
 from relcore.encode.layer_rows import LayerRows
 from relcore.encode.row_files import file_name
 from relcore.nn.capture import Pooling, undisturbed
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from torch import nn
 
 _MOST_POINTS = 1000  # of a metric
-_SECONDS = 2.0  # between two writes of the metrics, if no frame is due
+_SECONDS = 2.0  # between two writes of the metrics
+# Rounding by other kernels, as a share of the largest number of a layer. Float32 has 24 bits, so sums over
+# thousands of numbers are exact to about 1e-6.
+_ROUNDING = 1e-4
 
 
 class LogSteps:
@@ -228,7 +232,8 @@ class Watch:
         dropped = self._frames.choose(self.n_steps)
         if dropped is not None:
             discard(self.folder / frame_name(dropped))
-        self._write_metrics()
+        if time.monotonic() - self._written > _SECONDS:  # early frames follow each other quickly
+            self._write_metrics()
 
     def _write_metrics(self, ended: bool = False) -> None:
         steps = {name: metric.points()[0] for name, metric in self._metrics.items()}
@@ -305,6 +310,7 @@ class _ProbeRows:
         self.n = sum(map(len, self._batches))
         if not self.n:
             raise SpaceError("probe: expected at least one item, got none")
+        self._reads_faster: bool | None = None  # None before the first frame on the CPU
         self.labels: Any = None
         if all(batch.labels for batch in self._batches):
             self.labels = [label for batch in self._batches for label in batch.labels or ()]
@@ -312,13 +318,38 @@ class _ProbeRows:
 
     def _layers(self) -> LayerRows:
         # Made again each time: a trainer may have moved the network to another device.
-        on_cpu = all(one.device.type == "cpu" for one in self.model.parameters())
-        return LayerRows(self.model, *self._how, device="cpu" if on_cpu else "auto")
+        return LayerRows(self.model, *self._how, device="cpu" if self._on_cpu() else "auto")
+
+    def _on_cpu(self) -> bool:
+        return all(one.device.type == "cpu" for one in self.model.parameters())
 
     def __call__(self) -> dict[str, np.ndarray]:
+        rows = self._rows(self._batches)
+        if self._reads_faster is None and self._on_cpu():
+            self._try_channels_last(rows)
+        return rows
+
+    def _try_channels_last(self, rows: Mapping[str, np.ndarray]) -> None:
+        """From the next frame on, give pictures to a convolutional network with the channels as the last axis
+        in memory, if it then returns these rows, up to rounding. On a CPU, it reads them in half the time."""
+        self._reads_faster = False
+        if not _has_convolutions(self.model):
+            return
+        batches = [replace(batch, inputs=_channels_last(batch.inputs)) for batch in self._batches]
+        try:
+            others = self._rows(batches)
+        except Exception:  # such as that of `view`, which needs the usual order in memory
+            return
+        for layer, values in rows.items():
+            if np.abs(values - others[layer]).max() > _ROUNDING * np.abs(values).max():
+                return
+        self._batches = batches
+        self._reads_faster = True
+
+    def _rows(self, batches: Sequence[InputBatch]) -> dict[str, np.ndarray]:
         parts: dict[str, list[np.ndarray]] = {}
         with self._layers() as rows_of:
-            for batch in self._batches:
+            for batch in batches:
                 for layer, rows in rows_of(batch).items():
                     parts.setdefault(layer, []).append(rows)
         order = np.argsort(np.concatenate([batch.rows for batch in self._batches]))
@@ -340,6 +371,25 @@ class _ProbeRows:
     def save(self, rows: Mapping[str, np.ndarray], folder: Path) -> None:
         for layer, name in _files(rows).items():
             np.save(folder / f"{name}.npy", rows[layer], allow_pickle=False)
+
+
+def _has_convolutions(model: nn.Module) -> bool:
+    """Whether a network has several convolutions of pictures, so that their order in memory matters."""
+    from torch import nn
+
+    return sum(isinstance(module, nn.Conv2d) for module in model.modules()) > 1
+
+
+def _channels_last(inputs: Any) -> Any:
+    """The same inputs, with pictures (m, channels, height, width) copied into memory channels last."""
+    import torch
+
+    if isinstance(inputs, Mapping):
+        return {name: _channels_last(one) for name, one in inputs.items()}
+    if isinstance(inputs, torch.Tensor) and inputs.ndim == 4:
+        # Not by `contiguous`, which does nothing for a single channel.
+        return torch.empty_like(inputs, memory_format=torch.channels_last).copy_(inputs)
+    return inputs
 
 
 def _files(rows: Mapping[str, np.ndarray]) -> dict[str, str]:

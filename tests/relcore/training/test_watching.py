@@ -204,3 +204,61 @@ def test_steps_need_their_block_and_rising_numbers(tmp_path):
             run.step(loss=[1, 2])
     with pytest.raises(SpaceError, match="a second one"):
         run.__enter__()
+
+
+class Pictures(torch.nn.Module):
+    """A network of two convolutions. It notes whether pictures come channels last, and what it saw."""
+
+    def __init__(self, flatten):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = torch.nn.Conv2d(1, 5, 3)
+        self.second = torch.nn.Conv2d(5, 3, 3)
+        self.flatten = flatten
+        self.seen = []
+
+    def forward(self, pictures):
+        self.seen.append(pictures.stride()[1] == 1)
+        return self.flatten(self.second(self.first(pictures).relu()))
+
+
+def rows_by_frame(folder, model):
+    """The rows of frames before, amid and after a training without randomness, and what they should be."""
+    pictures = torch.rand(30, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    expected = []
+    with relcore.watch(folder, model, pictures, ["second", "output"], steps=9) as run:
+        for step in range(4):
+            expected.append(relcore.encode(model, pictures, layers=["second", "output"]))
+            if step < 3:
+                optimizer.zero_grad()
+                model(pictures).square().sum().mul(1e-3).backward()
+                optimizer.step()
+                run.step()
+    return run.open(), expected
+
+
+def test_convolutions_read_the_probe_channels_last_from_the_second_frame_on(tmp_path):
+    model = Pictures(lambda maps: maps.flatten(1))
+    found, expected = rows_by_frame(tmp_path / "run", model)
+    assert model.seen[0] is False  # the first frame is an ordinary pass
+    assert sum(model.seen) == 1 + 3  # one is compared with it, the others are frames
+    for frame, spaces in enumerate(expected):
+        for layer in ("second", "output"):
+            np.testing.assert_allclose(found.rows(frame, layer), spaces[layer].vectors, rtol=1e-4, atol=1e-6)
+
+
+def test_a_network_that_needs_the_usual_order_in_memory_gets_it(tmp_path):
+    model = Pictures(lambda maps: maps.view(len(maps), -1))  # `view` refuses maps that are channels last
+    found, expected = rows_by_frame(tmp_path / "run", model)
+    assert sum(model.seen) == 1
+    for frame, spaces in enumerate(expected):
+        np.testing.assert_array_equal(found.rows(frame, "output"), spaces["output"].vectors)
+
+
+def test_a_network_that_gives_other_rows_channels_last_gets_the_usual_order(tmp_path):
+    model = Pictures(lambda maps: maps.flatten(1) + maps.stride()[1])  # the output depends on the order
+    found, expected = rows_by_frame(tmp_path / "run", model)
+    assert sum(model.seen) == 1
+    for frame, spaces in enumerate(expected):
+        np.testing.assert_array_equal(found.rows(frame, "output"), spaces["output"].vectors)
