@@ -28,7 +28,7 @@ def work(root, address):
 
 
 class Gate:
-    """Answers of a server that does not answer one of the batches until it is told to."""
+    """Answers of a server that does not answer one of the batches before the gate is free."""
 
     def __init__(self):
         self.held = -1
