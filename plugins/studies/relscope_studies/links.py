@@ -549,7 +549,7 @@ class MigrationQuality(Study):
     question = "How many pairs does an adapter between two models need, and which method is best?"
     paper = "ours; Vejendla 2025 (Drift-Adapter) reports recall after 20,000 pairs"
 
-    version = 2
+    version = 3
 
     options = (
         Option(
