@@ -1,8 +1,9 @@
 """``python -m benchmarks.check_rates FOLDER``: how often `check` finds two models in one collection, and when
 there is one.
 
-FOLDER has arrays of float16: sentence vectors of one model in `L6.npy` (n, d), the same texts by other models
-in `NAME.npy` with their rows in `NAME.rows.npy`, and `rows.json` with the source and the length of each text.
+FOLDER has arrays of float16, which ``python -m benchmarks.migrate texts FOLDER`` writes: sentence vectors of one model
+in `L6.npy` (n, d), the same texts by other models in `NAME.npy` with their rows in `NAME.rows.npy`, and `rows.json`
+with the source and the length of each text.
 Word vectors are the bundled ones. Each line of `--out` is one draw; `--table` makes check_rates.md of them. Parts:
 
 controls   one model, ten kinds; the thresholds were chosen on the kinds of `CALIBRATED` alone

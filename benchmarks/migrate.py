@@ -1,9 +1,9 @@
-"""``python -m benchmarks.migrate encode|rates|compress|table``: what the verdict of a migration, its cascade, its
+"""``python -m benchmarks.migrate encode|texts|rates|compress|table``: what the verdict of a migration, its cascade, its
 price and cheaper indexes are worth on seven judged collections.
 
 ``encode FOLDER`` writes the vectors of the collections (Cranfield, NPL, TREC's questions from RELSCOPE_DATA;
 sentences by article and by title; docstrings of scipy and of numpy, pandas and the standard library) as .npy; what is
-there is kept. ``rates FOLDER OUT.jsonl`` measures each collection, pair of models, number and draw of the pairs: on all
+there is kept. ``texts FOLDER`` writes the arrays of ``benchmarks.check_rates``. ``rates FOLDER OUT.jsonl`` measures each collection, pair of models, number and draw of the pairs: on all
 queries, and on each half of them (``--part I/N`` for a share of these cells, ``--draws N``); ``compress FOLDER OUT.jsonl``
 scores cheaper indexes; ``table OUT.jsonl …`` makes migrate.md of the lines of both. Nothing of these collections set a constant of Relscope, but Cranfield the order of adapters.
 """
@@ -18,6 +18,7 @@ import pkgutil
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import product
 from pathlib import Path
@@ -36,6 +37,7 @@ from relcore.encoders.encoder import Encoder, TrainedEncoder
 from relcore.encoders.onnx_texts import OnnxText
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
+from relcore.encoders.words import load_words
 from relcore.migrate.cheaper_index import CheaperIndex, Codes
 from relcore.migrate.cross_fitting import QueryScores, Resampling
 from relcore.migrate.price import Need
@@ -43,6 +45,7 @@ from relcore.migrate.relevance import JudgedQuery
 from relcore.migrate.result import MigrationResult
 from relcore.migrate.trial import OPTIONS
 from relcore.migrate.verdict import WORTH_A_CHANGE
+from relcore.passport.recipes import encode_texts, model_at_hand
 from relcore.runs.store import Store
 from relcore.runs.work import silent
 
@@ -51,7 +54,7 @@ RATES = Path(__file__).with_suffix(".md")
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.migrate", description=__doc__)
-    parser.add_argument("what", choices=("encode", "rates", "compress", "table"))
+    parser.add_argument("what", choices=("encode", "texts", "rates", "compress", "table"))
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH")
     parser.add_argument(
         "--only", nargs="+", choices=COLLECTIONS, default=[one for one in COLLECTIONS if one != WHOLE]
@@ -62,6 +65,8 @@ def main() -> None:
     if options.what == "encode":
         for name in options.only:
             encoded(options.paths[0], name)
+    elif options.what == "texts":
+        encode_parts(options.paths[0])
     elif options.what == "rates":
         rates(*options.paths, options.only, options.draws, *map(int, options.part.split("/")))
     elif options.what == "compress":
@@ -183,72 +188,17 @@ def _docstrings(package: str) -> Iterator[tuple[str, str]]:
                                 yield "", inspect.cleandoc(part.__doc__)
 
 
+# fmt: off
 STANDARD = (
-    "os",
-    "shutil",
-    "pathlib",
-    "argparse",
-    "asyncio",
-    "collections",
-    "concurrent",
-    "csv",
-    "ctypes",
-    "datetime",
-    "decimal",
-    "difflib",
-    "email",
-    "functools",
-    "heapq",
-    "html",
-    "http",
-    "importlib",
-    "inspect",
-    "io",
-    "ipaddress",
-    "itertools",
-    "json",
-    "logging",
-    "mailbox",
-    "math",
-    "multiprocessing",
-    "optparse",
-    "pickle",
-    "plistlib",
-    "random",
-    "re",
-    "sched",
-    "secrets",
-    "selectors",
-    "shelve",
-    "smtplib",
-    "socket",
-    "socketserver",
-    "sqlite3",
-    "ssl",
-    "statistics",
-    "string",
-    "subprocess",
-    "tarfile",
-    "tempfile",
-    "textwrap",
-    "threading",
-    "time",
-    "tkinter",
-    "tokenize",
-    "traceback",
-    "types",
-    "typing",
-    "unittest",
-    "urllib",
-    "uuid",
-    "wave",
-    "weakref",
-    "xml",
-    "zipfile",
-    "zoneinfo",
-    "numpy",
-    "pandas",
+    "os", "shutil", "pathlib", "argparse", "asyncio", "collections", "concurrent", "csv", "ctypes",
+    "datetime", "decimal", "difflib", "email", "functools", "heapq", "html", "http", "importlib", "inspect",
+    "io", "ipaddress", "itertools", "json", "logging", "mailbox", "math", "multiprocessing", "optparse",
+    "pickle", "plistlib", "random", "re", "sched", "secrets", "selectors", "shelve", "smtplib", "socket",
+    "socketserver", "sqlite3", "ssl", "statistics", "string", "subprocess", "tarfile", "tempfile",
+    "textwrap", "threading", "time", "tkinter", "tokenize", "traceback", "types", "typing", "unittest",
+    "urllib", "uuid", "wave", "weakref", "xml", "zipfile", "zoneinfo", "numpy", "pandas",
 )
+# fmt: on
 WHOLE = "npl-whole"  # 11,426 documents, of which 93 queries touch a part; only where it is named
 COLLECTIONS: dict[str, Callable[[], Collection]] = {
     WHOLE: lambda: judged("npl", 1_000_000),
@@ -311,6 +261,59 @@ def _texts(texts: list[str], name: str) -> Dataset:
     )
 
 
+# Texts of several sources by MiniLM, and some of them by other models: what `check_rates` mixes.
+
+OF_LAYERS = 4_000  # captions that have vectors of other layers, of the class token and with a prompt
+
+
+def sources() -> dict[str, list[str]]:
+    """Source → texts."""
+    captions = pd.read_parquet(data_folder() / "multi30k" / "train.parquet")
+    documents = {
+        name: pd.read_parquet(data_folder() / name / "documents.parquet") for name in ("npl", "cranfield")
+    }
+    articles = wikipedia_dataset(DatasetSpec("wikipedia"), Store())
+    lists = {
+        "captions": captions.en[:8_000],
+        "wiki": pd.Series(articles.items(0, len(articles))).sample(5_000, random_state=0),
+        "npl": documents["npl"].text[:5_000],
+        "trec": pd.read_parquet(data_folder() / "trec" / "train.parquet").text,
+        "cranfield": documents["cranfield"].text,
+        "german": captions.de[-2_000:],
+        "words": pd.Series(load_words("word2vec-novels").ids[:2_000]),
+        "swadesh": pd.Series((data_folder() / "swadesh" / "en").read_text(encoding="utf-8").splitlines()),
+    }
+    return {name: texts[texts.str.len() > 0].drop_duplicates().tolist() for name, texts in lists.items()}
+
+
+def encode_parts(folder: Path) -> None:
+    """Write the vectors of all texts by MiniLM and by mean word vectors, of captions, NPL and TREC by
+    paraphrase-MiniLM, and of some captions by other recipes of MiniLM."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lists = sources()
+    texts = [text for part in lists.values() for text in part]
+    source = [name for name, part in lists.items() for _ in part]
+    (folder / "rows.json").write_text(json.dumps({"source": source, "length": list(map(len, texts))}))
+    others = np.flatnonzero(np.isin(source, ("captions", "npl", "trec")))
+    some = np.arange(OF_LAYERS)
+    minilm = model_at_hand("minilm")
+    plans = {
+        "L6": (MODELS["minilm"], np.arange(len(texts)), ""),
+        "mean": (MODELS["words"], np.arange(len(texts)), ""),
+        "para": (MODELS["paraphrase"], others, ""),
+        "L5": (replace(minilm, layers=(5,)), some, ""),
+        "L3": (replace(minilm, layers=(3,)), some, ""),
+        "cls": (replace(minilm, layers=(6,), pooling="cls"), some, ""),
+        "query": (MODELS["minilm"], some, "query: "),
+    }
+    for name, (encoder, rows, prompt) in plans.items():
+        [vectors] = encode_texts(encoder, [texts[row] for row in rows], prompt).values()
+        known = np.linalg.norm(vectors, axis=1) > 0  # a text without known words has no mean
+        np.save(folder / f"{name}.npy", vectors[known].astype(np.float16))
+        np.save(folder / f"{name}.rows.npy", rows[known])
+        print(name, vectors.shape, flush=True)
+
+
 # What the verdict and the price are worth.
 
 CHANGES = (
@@ -355,7 +358,9 @@ def rate(folder: Path, name: str, change: tuple[str, str], n_pairs: int, draw: i
     price of a half, and what the other half needs.
     """
     taken = queries_of(folder, name, change)
-    order = np.random.default_rng(draw).permutation(len(taken.relevant))
+    # Cells of a collection would else have the same halves, and so one verdict on its price.
+    cell = draw, CHANGES.index(change), NUMBERS_OF_PAIRS.index(n_pairs)
+    order = np.random.default_rng(cell).permutation(len(taken.relevant))
     half = len(order) // 2
 
     def result(asked: np.ndarray) -> MigrationResult:
