@@ -44,7 +44,7 @@ from relcore.migrate.price import Need
 from relcore.migrate.relevance import JudgedQuery
 from relcore.migrate.result import MigrationResult
 from relcore.migrate.trial import OPTIONS
-from relcore.migrate.verdict import WORTH_A_CHANGE
+from relcore.migrate.verdict import contradicts
 from relcore.passport.recipes import encode_texts, model_at_hand
 from relcore.runs.store import Store
 from relcore.runs.work import silent
@@ -378,7 +378,7 @@ def rate(folder: Path, name: str, change: tuple[str, str], n_pairs: int, draw: i
         "share": whole.price.share,
         "verdicts": [one.verdict.option for one in halves],
         "clear": [one.verdict.is_clear for one in halves],
-        "contradicted": [contradicts(*halves), contradicts(*halves[::-1])],
+        "contradicted": [refuted(*halves), refuted(*halves[::-1])],
         "covered": [
             one.low <= other.rows <= one.high
             for a, b in (halves, halves[::-1])
@@ -420,23 +420,11 @@ def needs(result: MigrationResult) -> list[Need]:
     return sorted((result.price.need, *result.price.others), key=lambda one: one.n_candidates)
 
 
-def contradicts(said: MigrationResult, other: MigrationResult) -> bool:
-    """Whether a clear verdict is refuted by the other half of the queries: a cheaper option is clearly better
-    there, or a dearer one clearly gains more than the verdict allows.
-    """
-    chosen = said.verdict.option
-    order = said.order()
+def refuted(said: MigrationResult, other: MigrationResult) -> bool:
+    """Whether a clear verdict is refuted by the other half of the queries."""
+    scores = {option: QueryScores(one) for option, one in other.scores.items()}
     resampling = Resampling(len(other.queries))
-    if not said.verdict.is_clear:
-        return False
-    for option in set(OPTIONS) - {chosen}:
-        gain = resampling.difference(*(QueryScores(other.scores[one]) for one in (option, chosen)))
-        least = 0.0
-        if order.index(option) > order.index(chosen):
-            least = WORTH_A_CHANGE
-        if gain.low > least:
-            return True
-    return False
+    return said.verdict.is_clear and contradicts(said.verdict.option, scores, resampling, said.order())
 
 
 def rates_table(cells: pd.DataFrame) -> str:

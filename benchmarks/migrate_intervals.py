@@ -35,7 +35,7 @@ from relcore.migrate.cross_fitting import QueryScores, Resampling, cross_fitted,
 from relcore.migrate.price import DEPTHS, price_of
 from relcore.migrate.relevance import search
 from relcore.migrate.trial import OPTIONS, Candidates
-from relcore.migrate.verdict import WORTH_A_CHANGE, decide
+from relcore.migrate.verdict import contradicts, decide
 from relcore.scores.score import Interval
 
 TABLE = Path(__file__).with_suffix(".md")
@@ -232,13 +232,8 @@ def options_of(taken: Queries, state: int, by_pairs: bool) -> Iterator[dict[str,
     for costs, order_of_cost in (("small corpus", SIMPLE), ("large corpus", OPTIONS)):
         for said, other in (halves, halves[::-1]):
             option, close = decide(said, resampling, order_of_cost)
-            against = [
-                one
-                for one in OPTIONS
-                if resampling.difference(other[one], other[option]).low
-                > WORTH_A_CHANGE * (order_of_cost.index(one) > order_of_cost.index(option))
-            ]
-            facts = {"kind": "verdict", "name": costs, "covered": bool(close or not against)}
+            is_refuted = contradicts(option, other, resampling, order_of_cost)
+            facts = {"kind": "verdict", "name": costs, "covered": bool(close) or not is_refuted}
             yield facts | {"clear": not close, "option": option}
 
 

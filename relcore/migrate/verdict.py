@@ -64,6 +64,20 @@ def decide(
     return chosen, tuple(close)
 
 
+def contradicts(
+    option: str, scores: Mapping[str, QueryScores], resampling: Resampling, order: Sequence[str] = OPTIONS
+) -> bool:
+    """Whether the `scores` of other queries refute a clear verdict for an option: a cheaper option is clearly
+    better, or a more expensive one clearly gains more than `WORTH_A_CHANGE`. See `decide` for `order`."""
+    for other, one in scores.items():
+        least = 0.0
+        if order.index(other) > order.index(option):
+            least = WORTH_A_CHANGE
+        if other != option and resampling.difference(one, scores[option]).low > least:
+            return True
+    return False
+
+
 def verdict_of(
     scores: Mapping[str, QueryScores],
     resampling: Resampling,

@@ -33,6 +33,7 @@ from relcore.migrate.migration import DATASET, NEW, OLD, Migration, MigrationDat
 from relcore.migrate.pairing import check_pairs
 from relcore.migrate.relevance import JudgedQuery, ndcg, read_qrels
 from relcore.migrate.result import TITLES, MigrationResult
+from relcore.migrate.verdict import contradicts
 from relcore.runs.entries import digest_of
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
@@ -668,16 +669,15 @@ def methods_of(ground: MigrationData) -> dict[str, float]:
 
 
 def contradicted(task: Migration, ground: MigrationData) -> bool:
-    """Whether a clear verdict of every second query loses clearly, to any option, on the other queries."""
+    """Whether the other queries refute a clear verdict of every second query."""
     halves = []
     for side in (0, 1):
         trial = ground.trial.take(np.arange(side, len(ground.queries), 2))
         halves.append(task.answer(replace(ground, trial=trial, queries=ground.queries[side::2])))
-    verdict = halves[0].verdict
-    scores = {name: QueryScores(one) for name, one in halves[1].scores.items()}
-    resampling = Resampling(len(halves[1].queries))
-    told = scores[verdict.option]
-    return verdict.is_clear and any(resampling.difference(one, told).low > 0 for one in scores.values())
+    said, other = halves
+    scores = {name: QueryScores(one) for name, one in other.scores.items()}
+    resampling = Resampling(len(other.queries))
+    return said.verdict.is_clear and contradicts(said.verdict.option, scores, resampling, said.order())
 
 
 def refusals(material: Material, result: MigrationResult, state: int) -> dict[str, bool]:

@@ -6,7 +6,7 @@ import pytest
 from relcore.base.numbers import short
 from relcore.migrate.cross_fitting import QueryScores, Resampling
 from relcore.migrate.price import Need, Price
-from relcore.migrate.verdict import decide, verdict_of
+from relcore.migrate.verdict import contradicts, decide, verdict_of
 
 Q = 400
 SETTINGS = {"k": 10, "on": "400 queries", "weight": 0.5}
@@ -61,6 +61,20 @@ def test_equal_options_are_rarely_told_apart(rng):
         found = {name: QueryScores(shared + rng.normal(0, 0.1, 100)) for name in names}
         moved += decide(found, Resampling(100, draws=500))[0] != "keep"
     assert moved / 100 < 0.075 + 3 * np.sqrt(0.075 * 0.925 / 100)
+
+
+@pytest.mark.parametrize(
+    ("option", "other", "gain", "refuted"),
+    [
+        ("keep", "re-embed", 0.005, False),  # the verdict says that nothing gains .01
+        ("keep", "re-embed", 0.05, True),
+        ("re-embed", "keep", 0.005, True),  # the cheaper option is better
+        ("re-embed", "keep", -0.05, False),
+    ],
+)
+def test_other_queries_refute_a_verdict_by_what_it_promised(base, resampling, option, other, gain, refuted):
+    scores = {option: QueryScores(base), other: after(base, gain, 0.001)}
+    assert contradicts(option, scores, resampling) == refuted
 
 
 def test_draws_of_the_pairs_add_their_variance(base, rng):
