@@ -12,6 +12,8 @@ measures
     linear_cka, jaccard, mrr, mean_cosine, mutual_knn, cknna, cycle_knn, second_order_cosine, kernel_cka,
     angular_cka, rsa, procrustes_similarity, angular_shape, svcca, pwcca, gulp, METRICS, AlignedPair,
     Score, ChanceLevel
+reasons
+    explain, Explain, Explanation, Reason, FeatureFamily
 connect
     Procrustes, LeastSquares, Affine, InverseRelativeProjection, invert, InversionSpec, Inversion,
     stitch_matrix, StitchSpec, StitchResult, link, Linked, bootstrap_anchors, BootstrapSpec,
@@ -20,8 +22,8 @@ operate
     drift, DriftCheck, Drift, Thresholds, migrate, Migration, MigrationResult, starting_models, adapters,
     Passport, PassportChange, check, Checked
 figures
-    show, panes_of, figure_of, DriftChart, MigrationChart, StitchMatrix, UniverseChart, TrainingChart, Line,
-    Lines, Matrices, MatrixPanel, chart_exportable, histogram_exportable, Exportable
+    show, panes_of, figure_of, DriftChart, MigrationChart, ReasonsChart, StitchMatrix, UniverseChart,
+    TrainingChart, Line, Lines, Matrices, MatrixPanel, chart_exportable, histogram_exportable, Exportable
 
 The names are imported when they are first used, so that ``import relcore`` takes no time.
 """
@@ -49,6 +51,11 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.drift.thresholds import Thresholds as Thresholds
     from relcore.encode.network import encode as encode, layers as layers
     from relcore.encoders.words import load_words as load_words
+    from relcore.explain.chart import ReasonsChart as ReasonsChart
+    from relcore.explain.explanation import Explain as Explain, explain as explain
+    from relcore.explain.families import FeatureFamily as FeatureFamily
+    from relcore.explain.reason import Reason as Reason
+    from relcore.explain.result import Explanation as Explanation
     from relcore.figures.charts import Line as Line, Lines as Lines
     from relcore.figures.export import (
         Exportable as Exportable,
@@ -190,6 +197,13 @@ GROUPS = {
         "Score": "scores.score",
         "ChanceLevel": "scores.score",
     },
+    "reasons": {
+        "explain": "explain.explanation",
+        "Explain": "explain.explanation",
+        "Explanation": "explain.result",
+        "Reason": "explain.reason",
+        "FeatureFamily": "explain.families",
+    },
     "connect": {
         "Procrustes": "represent.translation",
         "LeastSquares": "represent.translation",
@@ -230,6 +244,7 @@ GROUPS = {
         "figure_of": "compare.pictures",
         "DriftChart": "drift.chart",
         "MigrationChart": "migrate.charts",
+        "ReasonsChart": "explain.chart",
         "StitchMatrix": "stitch.charts",
         "UniverseChart": "universe.charts",
         "TrainingChart": "training.chart",
@@ -269,7 +284,7 @@ def _public(name: str) -> "Any":
 
 
 # Folders that have the name of their public function.
-_FOLDERS = ("check", "drift", "encode", "invert", "migrate")
+_FOLDERS = ("check", "drift", "encode", "explain", "invert", "migrate")
 
 
 class _CallableFolder(type(sys)):

@@ -41,6 +41,7 @@ FLOORS = (
     "linking",
     "stitch",
     "compare",
+    "explain",
     "universe",
     "invert",
     "drift",

@@ -9,7 +9,7 @@ time. Other packages add entries to a `Family` by entry points (see docs/plugin)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from relcore.base.families import Family, FormatName, Method, MetricName, Named, StudyName
 
@@ -327,6 +327,27 @@ ENCODERS = Family(
     },
     private=True,
 )
+
+
+@dataclass(frozen=True)
+class FeaturesName(Named):
+    """The registry's entry of features of rows. Its code is a function that gets the words, texts or pictures
+    of the rows, as `of` says, and yields an `explain.families.FeatureFamily` for each family of features."""
+
+    of: Literal["words", "texts", "pictures"] = "texts"
+
+
+# Features of rows by which differences of spaces are explained.
+FEATURES = Family(
+    "features",
+    FeaturesName,
+    {
+        "words": FeaturesName("Words", ".explain.words:word_families", of="words"),
+        "texts": FeaturesName("Texts", ".explain.texts:text_families", of="texts"),
+        "pictures": FeaturesName("Pictures", ".explain.pictures:picture_families", of="pictures"),
+    },
+    of="texts",
+)
 # Command of the command line → the `commands.command.Command` that runs it.
 COMMANDS = Family(
     "commands",
@@ -350,6 +371,11 @@ COMMANDS = Family(
             "compare",
             ".compare.command:run_compare",
             "score how similar two spaces are, absolute and relative to anchors, with chance levels",
+        ),
+        "explain": Named(
+            "explain",
+            ".explain.command:run_explain",
+            "say why two spaces differ: which kinds of rows are neighbours in one more than in the other",
         ),
         "audit": Named(
             "audit",
@@ -428,6 +454,7 @@ TOOLS = Family(
     {
         "available": Named("available", ".commands.command:FREE_TOOL"),
         "compare": Named("compare", ".commands.command:FREE_TOOL"),
+        "explain": Named("explain", ".commands.command:FREE_TOOL"),
         "migrate": Named("migrate", ".commands.command:FREE_TOOL"),
         "drift": Named("drift", ".commands.command:FREE_TOOL"),
         "passport": Named("passport", ".passport.command:TOOL"),
@@ -451,6 +478,7 @@ FIGURES = Family(
         "drift": Named("", ".drift.chart:DriftChart"),
         "all-pairs": Named("", ".compare.pictures:PairMap"),
         "differences": Named("", ".compare.differences_report:GroupDifferences"),
+        "reasons": Named("", ".explain.chart:ReasonsChart"),
         "universe": Named("", ".universe.charts:UniverseChart"),
         "study": Named("", ".studies.report:StudyChart"),
         "stitch-matrix": Named("", ".stitch.charts:StitchMatrix"),
@@ -527,5 +555,5 @@ STUDIES = Family(
 )
 FAMILIES: tuple[Family[Any], ...] = (
     *(SIMILARITIES, METHODS, METRICS, FORMATS, INDEXES, ENCODERS, STUDIES),
-    *(COMMANDS, TOOLS, TABS, FIGURES),
+    *(COMMANDS, TOOLS, TABS, FIGURES, FEATURES),
 )

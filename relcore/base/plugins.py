@@ -19,8 +19,8 @@ from typing import Any
 from relcore.base.errors import SpaceError
 
 TAB_PLACES = ("explore", "connect", "migrate", "research")
-# Family → the base class of its entries. The entries of "methods" and "tabs" are functions, and those of
-# "commands" and "tools" are instances of the class.
+# Family → the base class of its entries. The entries of "methods", "tabs" and "features" are functions, and
+# those of "commands" and "tools" are instances of the class.
 _BASES = {
     "commands": "relcore.commands.command:Command",
     "tools": "relcore.commands.command:Tool",
@@ -33,6 +33,7 @@ _BASES = {
     "methods": "",
     "studies": "relcore.studies.study:Study",
     "stores": "relcore.stores.index:VectorIndex",
+    "features": "",
 }
 _INSTANCES = ("commands", "tools")
 _WORDS = re.compile(r"[a-z0-9]+([ _-][a-z0-9]+)*")

@@ -1,0 +1,240 @@
+"""The result of an explanation: reasons, how one space is coarser, and how much is explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.numbers import and_list, band, percent, short, signed
+from relcore.base.report import Report, Reported, Table
+from relcore.base.version import __version__
+from relcore.explain.coarser import FEWER, PRINCIPAL, ROUNDED, Coarser
+from relcore.explain.reason import Reason
+
+_P = 0.001  # smaller p-values are printed as "p < .001"
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation(Reported):
+    """Why two spaces differ.
+
+    Attributes
+    ----------
+    names : texts
+        The two compared spaces, then others whose shares are listed beside theirs.
+    n, n_rows : int
+        Number of rows that all spaces have, and number of those among which neighbours were searched.
+    k : int
+        Number of neighbours per row.
+    n_queries : int
+        Number of compared rows. One half of them suggested reasons, and the other half tested them.
+    families : texts
+        The families of features that were tried.
+    n_features : int
+        Number of features that were tried, families as a whole included.
+    overlap : float
+        The share of a row's neighbours that both spaces have. Chance level: k / (n_rows − 1).
+    coarser : Coarser or None
+        How one space is a noisier or coarser copy of the other.
+    reasons : tuple of Reason
+        The strongest first.
+    explained : (float, float)
+        Of the neighbours that only the first space lists (only the second), the share that share one of the
+        features of the reasons with the row.
+    smallest : two floats
+        The effect of a feature with 1 % (10 %) of the rows that would be found in 95 % of the draws; NaN if
+        there is no feature of such a size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import explain
+    >>> rows = np.random.default_rng(0).normal(size=(200, 5))
+    >>> explain(rows, 2 * rows, columns={"kind": ["a", "b"] * 100})
+    <Explanation 'source' and 'target': no reason (12 tried)>
+    """
+
+    names: tuple[str, ...]
+    n: int
+    n_rows: int
+    k: int
+    n_queries: int
+    families: tuple[str, ...]
+    n_features: int
+    overlap: float
+    coarser: Coarser | None
+    reasons: tuple[Reason, ...]
+    explained: tuple[float, float]
+    smallest: tuple[float, ...]
+
+    def report(self, **figures: Callable[[], Any]) -> Report:
+        return report(self, figures)
+
+    def __repr__(self) -> str:
+        found = ", ".join(reason.short or reason.family for reason in self.reasons) or "no reason"
+        return f"<Explanation {self.names[0]!r} and {self.names[1]!r}: {found} ({self.n_features} tried)>"
+
+
+def report(found: Explanation, figures: Mapping[str, Callable[[], Any]] | None = None) -> Report:
+    facts = {
+        "relscope": __version__,
+        "spaces": list(found.names),
+        **{name: getattr(found, name) for name in ("n", "n_rows", "k", "n_queries", "n_features", "overlap")},
+        "families": list(found.families),
+        "chance_overlap": found.k / (found.n_rows - 1),
+        "explained": list(found.explained),
+        "smallest": list(found.smallest),
+        "coarser": found.coarser and asdict(found.coarser),
+    }
+    table = Table("reasons", reasons_table(found), _shown(found), caption=circumstances(found))
+    return Report(headline(found), [table], facts, notes(found), figures or {})
+
+
+def headline(found: Explanation) -> str:
+    """The reasons in at most five sentences, the strongest first."""
+    sentences = []
+    if found.coarser is not None:
+        sentences.append(coarser_in_words(found))
+    sentences += [in_words(found, reason) for reason in found.reasons]
+    if not sentences:
+        sentences.append(f"No reason found among {found.n_features:,} features.")
+    return " ".join(sentences)
+
+
+def in_words(found: Explanation, reason: Reason) -> str:
+    """A reason in one sentence."""
+    more = reason.more
+    less = 1 - more
+    share = percent(reason.shares[more])
+    other = percent(reason.shares[less])
+    text = (
+        f"{_capital(reason.title)} are neighbours more in {found.names[more]} ({share} of the {found.k}"
+        f" nearest) than in {found.names[less]} ({other})"
+    )
+    if reason.parts:
+        parts = [
+            f"{part.short} ({percent(part.shares[more])} and {percent(part.shares[less])})"
+            for part in reason.parts
+        ]
+        clearest = "most for"
+        if not reason.whole:
+            clearest = "likewise"
+        text += f", {clearest} {and_list(parts)}"
+    return f"{text}."
+
+
+def coarser_in_words(found: Explanation) -> str:
+    coarser = found.coarser
+    name = found.names[coarser.side]
+    other = found.names[1 - coarser.side]
+    sizes = {
+        FEWER: f"{percent(coarser.level)} of its dimensions",
+        PRINCIPAL: f"its {percent(coarser.level)} longest axes",
+        ROUNDED: f"rounding to steps of {short(coarser.level, 2)} of a row's largest number",
+    }
+    usual = f"noise of {short(coarser.level, 2)} times the spread"
+    return (
+        f"{name} is like a noisier or coarser copy of {other}: it gathers all kinds of rows less, as"
+        f" {other} would with {sizes.get(coarser.kind, usual)} ({percent(coarser.explained)} of the"
+        " differences)."
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def notes(found: Explanation) -> list[str]:
+    """How much is explained, and what could not have been found."""
+    first, second = found.names[:2]
+    lines = []
+    if found.reasons:
+        lines.append(
+            f"Of the neighbours that only {first} lists, {percent(found.explained[0])} share one of these; of"
+            f" those that only {second} lists, {percent(found.explained[1])}."
+        )
+    small, large = found.smallest
+    if not np.isnan(small) or not np.isnan(large):
+        parts = []
+        for effect, share in ((small, "1 %"), (large, "10 %")):
+            if not np.isnan(effect):
+                parts.append(f"{short(effect)} for a feature of {share} of the rows")
+        lines.append(
+            f"Smallest difference of shares that would be found in 95 % of cases: {and_list(parts)}."
+        )
+    lines.append(
+        "Only differences between groups of rows are tested, not what causes them. Features that were not"
+        f" tried cannot be found; tried were {and_list(found.families)}."
+    )
+    return lines
+
+
+def circumstances(found: Explanation) -> str:
+    """The numbers behind the reasons."""
+    sample = ""
+    if found.n_rows < found.n:
+        sample = f", a sample of {found.n:,}"
+    tested = found.n_queries - found.n_queries // 2
+    return (
+        f"Shares: of a row's {found.k} nearest neighbours (by cosine, centred) among {found.n_rows:,} rows"
+        f"{sample}. {found.n_queries:,} rows are compared: one half suggests reasons, the other half (about"
+        f" {tested:,}) gives all numbers here. p is corrected for {found.n_features:,} features. The spaces"
+        f" have {percent(found.overlap)} of the neighbours in common, chance"
+        f" {percent(found.k / (found.n_rows - 1))}."
+    )
+
+
+def reasons_table(found: Explanation) -> pd.DataFrame:
+    """A row for each reason and each of its parts, with all digits."""
+    rows = []
+    for rank, reason in enumerate(found.reasons, 1):
+        shares = dict(zip(found.names, reason.shares, strict=True))
+        rows.append(
+            {
+                "reason": rank,
+                "feature": reason.title,
+                "family": reason.family,
+                "rows": reason.n,
+                **shares,
+                "difference": reason.difference,
+                "low": reason.low,
+                "high": reason.high,
+                "beyond": reason.beyond,
+                "p": reason.p,
+            }
+        )
+        for part in reason.parts:
+            shares = dict(zip(found.names, part.shares, strict=True))
+            rows.append(
+                {"reason": rank, "feature": part.title, "family": reason.family, "rows": part.n, **shares}
+            )
+    columns = ["reason", "feature", "family", "rows", *found.names]
+    columns += ["difference", "low", "high", "beyond", "p"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _shown(found: Explanation) -> list[list[str]]:
+    if not found.reasons:
+        return []
+    rows = [["feature", "rows", *found.names, "difference", "95 %", "p"]]
+    for reason in found.reasons:
+        p = "< .001"
+        if reason.p >= _P:
+            p = short(reason.p)
+        rows.append(
+            [
+                reason.title,
+                f"{reason.n:,}",
+                *map(short, reason.shares),
+                signed(reason.difference),
+                band(reason.low, reason.high),
+                p,
+            ]
+        )
+        for part in reason.parts:
+            rows.append([f"  {part.title}", f"{part.n:,}", *map(short, part.shares), "", "", ""])
+    return rows

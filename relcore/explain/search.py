@@ -1,0 +1,298 @@
+"""Search the reasons why two matched spaces differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from relcore.base.rows import centred, mean_row, unit_rows
+from relcore.engine.nearest import nearest_within
+from relcore.explain.coarser import COARSE_ROWS, Coarsening, Coarser, CoarserSearch, coarser_space, overlap
+from relcore.explain.columns import families_of_spaces
+from relcore.explain.families import FeatureFamily, Features
+from relcore.explain.reason import ExampleRow, Reason, ReasonPart
+from relcore.explain.reasons import (
+    SMALLEST,
+    FeatureEvidence,
+    Proposable,
+    effects,
+    evidence_of,
+    proposed,
+    smallest_effect,
+    standard_error,
+)
+from relcore.explain.responses import Response, of_neighbours, shares
+from relcore.explain.result import Explanation
+from relcore.runs.work import Progress, silent
+from relcore.scores.score import Z95
+from relcore.spaces.matching import Match, distinct_names
+from relcore.spaces.split import row_keys
+
+MOST_REASONS = 5
+STATED_SHARES = (0.01, 0.1)  # shares of the rows for which the smallest effect is stated
+STEPS = 3
+_MULTIPLICATIONS = 6e10  # of a search, which two cores do in some seconds
+_FEWEST_QUERIES = 4000
+_MOST_COARSE = 4000  # number of queries if one space is coarser, which takes five more searches
+_REGION = 40  # number of queries per region
+_PARTS = 3
+_EXAMPLES = 3
+_DEVIATION = 3.5  # z-score from which a feature stands out in its family
+_OWN = 0.5  # share of a difference that earlier reasons must leave
+_ALIKE = 0.5  # of two features with this share of their rows in common, one is listed
+
+
+@dataclass(frozen=True, eq=False)
+class ReasonSearch:
+    """The search for reasons in a match whose rows are few enough to compare.
+
+    Attributes
+    ----------
+    pair : Match
+        The two spaces to explain, then others.
+    families : sequence of FeatureFamily
+        Features of the rows of the match. Those of the spaces themselves are added.
+    n : int
+        Number of rows of which those of the match are a sample.
+    """
+
+    pair: Match
+    families: Sequence[FeatureFamily]
+    of_rows: str
+    k: int
+    random_state: int
+    n: int
+
+    @cached_property
+    def queries(self) -> np.ndarray:
+        """The numbers of the compared rows (m,), drawn by a hash of their ids."""
+        n = len(self.pair)
+        width = sum(space.dimension for space in self.pair.spaces)
+        m = int(min(n, max(_FEWEST_QUERIES, _MULTIPLICATIONS / (n * width))))
+        keys = row_keys(self.pair.ids, "explain", self.random_state)
+        return np.sort(np.argsort(keys, kind="stable")[:m])
+
+    @cached_property
+    def units(self) -> tuple[np.ndarray, ...]:
+        spaces = self.pair.spaces
+        return tuple(unit_rows(centred(space.vectors, mean_row(space.vectors))) for space in spaces)
+
+    @cached_property
+    def lists(self) -> tuple[np.ndarray, ...]:
+        """The neighbours (m, k) of the queries in each space."""
+        return tuple(nearest_within(units, self.queries, self.k) for units in self.units)
+
+    @cached_property
+    def features(self) -> Features:
+        n = len(self.pair)
+        hubs = sum(np.bincount(near.ravel(), minlength=n) for near in self.lists[:2])
+        spaces = families_of_spaces(self.pair, hubs, self.of_rows)
+        return Features([*self.families, *spaces], n)
+
+    @cached_property
+    def suggesting(self) -> np.ndarray:
+        """The queries (m,) of the half that suggests reasons; the others test them."""
+        return row_keys(self.pair.ids[self.queries], "explain halves", self.random_state) < 0.5
+
+    @cached_property
+    def regions(self) -> np.ndarray:
+        """The region of each query (m,): the nearest of some queries that are drawn, in both spaces."""
+        rng = np.random.default_rng(self.random_state)
+        m = len(self.queries)
+        centres = self.queries[rng.permutation(m)[: max(2, m // _REGION)]]
+        closeness = sum(units[self.queries] @ units[centres].T for units in self.units[:2])
+        return np.asarray(closeness).argmax(axis=1)
+
+    def result(self, report: Progress = silent) -> Explanation:
+        report(0, STEPS, "searching the neighbours")
+        response = of_neighbours(self.queries, self.lists[:2], self.features, self.regions)
+        report(1, STEPS, "testing whether one space is coarser")
+        coarser, responses = self._beyond_noise(response)
+        report(2, STEPS, "searching the reasons")
+        suggesting = [one.of_part(self.suggesting) for one in responses]
+        testing = [one.of_part(~self.suggesting) for one in responses]
+        found = evidence_of(testing, proposed(suggesting, self._candidates(coarser)), len(self.features))
+        plain_suggesting = response.of_part(self.suggesting)
+        plain = response.of_part(~self.suggesting)
+        coarse = coarser is not None
+        significant = [one for one in found if one.significant]
+        reasons = [self._reason(plain, plain_suggesting, one, coarse) for one in significant]
+        kept = [reason for reason in reasons if reason is not None][:MOST_REASONS]
+        numbers = [one.number for one, reason in zip(significant, reasons, strict=True) if reason in kept]
+        first, second = self.lists[:2]
+        tried = testing[0]
+        return Explanation(
+            names=tuple(distinct_names(self.pair.spaces)),
+            n=self.n,
+            n_rows=len(self.pair),
+            k=self.k,
+            n_queries=len(self.queries),
+            families=tuple(family.name for family in self.features.families),
+            n_features=len(self.features),
+            overlap=overlap(first, second),
+            coarser=coarser,
+            reasons=tuple(kept),
+            explained=_explained(plain, numbers),
+            smallest=tuple(smallest_effect(tried, share, len(self.features)) for share in STATED_SHARES),
+        )
+
+    def _candidates(self, coarser: Coarser | None) -> Proposable:
+        """Features that were made from the spaces are sought last, and not at all if one space is coarser,
+        because that changes them, too."""
+        of_spaces = self.features.of_spaces
+        never = of_spaces & (coarser is not None)
+        return Proposable(self.features.whole_of, of_spaces, never)
+
+    def _beyond_noise(self, response: Response) -> tuple[Coarser | None, list[Response]]:
+        """How one space is coarser, and the responses that features must explain: the differences as they
+        are or, if one space is coarser, those from the other space made as coarse, by each kind of it."""
+        if not proposed([response.of_part(self.suggesting)], self._candidates(None)):
+            return None, [response]
+        n = len(self.pair)
+        some = np.sort(np.random.default_rng(self.random_state).permutation(n)[:COARSE_ROWS])
+        spaces = self.pair.spaces[:2]
+        vectors = tuple(space.vectors[some] for space in spaces)
+        found = coarser_space(CoarserSearch(vectors, self.features.at(some), self.k, self.random_state))
+        if found is None:
+            return None, [response]
+        coarser, fits = found
+        responses = []
+        for one in fits:
+            coarsening = Coarsening(spaces[1 - coarser.side].vectors, one.kind, self.random_state)
+            near = nearest_within(coarsening.rows(one.level), self.queries, self.k)
+            lists = [near, self.lists[1]]
+            if coarser.side == 0:
+                lists = [self.lists[0], near]
+            responses.append(of_neighbours(self.queries, tuple(lists), self.features, self.regions))
+        return coarser, responses
+
+    def _reason(
+        self, response: Response, suggesting: Response, found: FeatureEvidence, coarse: bool
+    ) -> Reason | None:
+        """The reason for a tested feature. None if the plain difference has another sign than what was
+        tested, or if earlier reasons explain most of it."""
+        feature = self.features.listed[found.number]
+        inside = response.members_of(found.number)
+        rows = response.rows_of(found.number, response.whole())
+        difference = float(rows.sum() / inside.sum())
+        if difference * found.effect <= 0 or abs(difference) < SMALLEST:
+            return None
+        if not coarse and abs(found.effect) < _OWN * abs(difference):
+            return None
+        terms = response.having_feature(found.number)
+        reach = Z95 * standard_error(response, rows, inside, terms)
+        members = np.flatnonzero(inside)
+        clearest = members[np.argsort(-np.sign(difference) * rows[members], kind="stable")][:_EXAMPLES]
+        every_row = self.features.of_rows(np.arange(len(self.pair)))
+        return Reason(
+            title=feature.title,
+            short=feature.short,
+            family=feature.family,
+            whole=feature.whole,
+            n=len(members),
+            shares=self._shares(found.number, inside),
+            difference=difference,
+            low=difference - reach,
+            high=difference + reach,
+            beyond=found.effect,
+            p=found.p,
+            predicted=self._predicted(found.number),
+            parts=self._parts(response, suggesting, found.number),
+            examples=tuple(map(self._example, self._testing[clearest])),
+            rows=np.flatnonzero(_column(every_row, found.number)),
+        )
+
+    @property
+    def _testing(self) -> np.ndarray:
+        return self.queries[~self.suggesting]
+
+    def _shares(self, number: int, inside: np.ndarray) -> tuple[float, ...]:
+        """The share of the neighbours of the tested queries (m / 2,) bool that share a feature, in each
+        space."""
+        queries = self._testing[inside]
+        found = []
+        for near in self.lists:
+            of_queries = shares(queries, near[~self.suggesting][inside], self.features, number)
+            found.append(float(of_queries.mean()))
+        return tuple(found)
+
+    def _example(self, row: int) -> ExampleRow:
+        place = int(np.searchsorted(self.queries, row))
+        ids = self.pair.ids
+        return ExampleRow(str(ids[row]), tuple(tuple(ids[near[place]].tolist()) for near in self.lists))
+
+    def _predicted(self, number: int) -> tuple[float, ...]:
+        """In each space, the correlation of the numbers of the tested queries with the mean of their
+        neighbours; () for features that are no family of numbers."""
+        feature = self.features.listed[number]
+        values = next(one.values for one in self.features.families if one.name == feature.family)
+        if values is None or not feature.whole:
+            return ()
+        own = values[self._testing]
+        found = []
+        for near in self.lists:
+            means = values[near[~self.suggesting]].mean(axis=1)
+            known = np.isfinite(own) & np.isfinite(means)
+            found.append(float(np.corrcoef(own[known], means[known])[0, 1]))
+        return tuple(found)
+
+    def _parts(self, response: Response, suggesting: Response, number: int) -> tuple[ReasonPart, ...]:
+        """The features of a family, and of families of its kind, that differ more than the family does. The
+        half of the queries that suggests reasons chooses them, and the other half measures them. () for a
+        feature that is no family."""
+        if not self.features.listed[number].whole:
+            return ()
+        kind = self.features.listed[number].family.partition(" of ")[0]
+        means, errors, n = effects(suggesting, suggesting.whole())
+        beyond = (means - means[number]) / np.maximum(errors, 1e-9)
+        beyond *= np.sign(means[number])
+        candidates = [
+            one
+            for one, feature in enumerate(self.features.listed)
+            if feature.family.partition(" of ")[0] == kind and not feature.whole and beyond[one] > _DEVIATION
+        ]
+        candidates.sort(key=lambda one: -beyond[one] * errors[one] * np.sqrt(n[one]))
+        every_row = self.features.of_rows(np.arange(len(self.pair)))
+        parts: list[ReasonPart] = []
+        taken: list[np.ndarray] = []
+        for one in candidates:
+            rows = np.flatnonzero(_column(every_row, one))
+            if any(_common(rows, other) > _ALIKE for other in taken):
+                continue
+            inside = response.members_of(one)
+            if inside.sum() < 2:
+                continue
+            feature = self.features.listed[one]
+            taken.append(rows)
+            counted = int(inside.sum())
+            parts.append(ReasonPart(feature.title, feature.short, counted, self._shares(one, inside), rows))
+            if len(parts) == _PARTS:
+                break
+        return tuple(parts)
+
+
+def _common(first: np.ndarray, second: np.ndarray) -> float:
+    """The number of common rows, as a share of the smaller set."""
+    both = len(np.intersect1d(first, second, assume_unique=True))
+    return both / min(len(first), len(second))
+
+
+def _column(matrix, number: int) -> np.ndarray:
+    column = np.zeros(matrix.shape[0], dtype=bool)
+    column[matrix.indices[matrix.indptr[number] : matrix.indptr[number + 1]]] = True
+    return column
+
+
+def _explained(response: Response, numbers: Sequence[int]) -> tuple[float, float]:
+    """Of the pairs of neighbours that only the first space has (only the second), the share with one of these
+    features."""
+    having = np.zeros(len(response.weights), dtype=bool)
+    for number in numbers:
+        having |= response.having_feature(number)
+    found = []
+    for side in (response.weights > 0, response.weights < 0):
+        found.append(float(having[side].mean()) if side.any() else 0.0)
+    return found[0], found[1]
