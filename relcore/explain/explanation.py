@@ -86,21 +86,28 @@ class Explain(ExplainSettings, Task[Explanation], kind="explain", version=1, tit
     def explained(
         self, spaces: Sequence[LatentSpace], items: RowItems, report: Progress = silent
     ) -> Explanation:
-        pair = match(*known_rows(spaces))
-        n = len(pair)
+        n, pair = self.matched(spaces)
         if n < FEWEST_ROWS:
             names = " and ".join(map(repr, distinct_names(pair.spaces)))
             raise SpaceError(
                 f"explain: expected {FEWEST_ROWS} rows or more that {names} have in common, got {n};"
                 " compare more"
             )
-        if n > MOST_ROWS:
-            rows = np.sort(np.argsort(row_keys(pair.ids, "explain rows"), kind="stable")[:MOST_ROWS])
-            taken = [space.take(rows) for space in pair.spaces]
-            pair = match(*taken)
         of_rows, families = _families(pair, items, self.own)
         k = min(self.k, len(pair) // 10)
         return ReasonSearch(pair, tuple(families), of_rows, k, self.random_state, n).result(report)
+
+    @staticmethod
+    def matched(spaces: Sequence[LatentSpace]) -> tuple[int, Match]:
+        """The number of rows that the spaces have in common, and the spaces with those among which neighbours
+        are searched: all of them or, of more than 100,000, a sample."""
+        pair = match(*known_rows(spaces))
+        n = len(pair)
+        if n <= MOST_ROWS:
+            return n, pair
+        rows = np.sort(np.argsort(row_keys(pair.ids, "explain rows"), kind="stable")[:MOST_ROWS])
+        taken = [space.take(rows) for space in pair.spaces]
+        return n, match(*taken)
 
 
 def _families(pair: Match, items: RowItems, own: Sequence[str]) -> tuple[str, list[FeatureFamily]]:

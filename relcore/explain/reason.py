@@ -9,10 +9,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class ExampleRow:
-    """A row with a feature, and its neighbours in each space, nearest first."""
+    """A row with a feature, and its neighbours in each space, nearest first.
+
+    Attributes
+    ----------
+    sharing : for each space, k booleans
+        Which of the neighbours share the feature.
+    """
 
     id: str
     neighbours: tuple[tuple[str, ...], ...]
+    sharing: tuple[tuple[bool, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +32,7 @@ class ReasonPart:
         Number of compared rows with the feature.
     shares : a number for each space
         See `Reason`.
+    examples : tuple of ExampleRow
     rows : array
         The numbers of all rows with the feature, in the matched spaces.
     """
@@ -33,6 +41,7 @@ class ReasonPart:
     short: str
     n: int
     shares: tuple[float, ...]
+    examples: tuple[ExampleRow, ...]
     rows: np.ndarray
 
 
@@ -65,7 +74,7 @@ class Reason:
         Features of the family that differ more or less than it, the clearest first.
     examples : tuple of ExampleRow
     rows : array
-        The numbers of all rows with the feature, in the matched spaces.
+        The numbers of all rows with the feature, in the matched spaces (`Explain.matched`).
 
     Examples
     --------

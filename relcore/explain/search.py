@@ -184,15 +184,13 @@ class ReasonSearch:
             return None
         terms = response.having_feature(found.number)
         reach = Z95 * standard_error(response, rows, inside, terms)
-        members = np.flatnonzero(inside)
-        clearest = members[np.argsort(-np.sign(difference) * rows[members], kind="stable")][:_EXAMPLES]
         every_row = self.features.of_rows(np.arange(len(self.pair)))
         return Reason(
             title=feature.title,
             short=feature.short,
             family=feature.family,
             whole=feature.whole,
-            n=len(members),
+            n=int(inside.sum()),
             shares=self._shares(found.number, inside),
             difference=difference,
             low=difference - reach,
@@ -201,7 +199,7 @@ class ReasonSearch:
             p=found.p,
             predicted=self._predicted(found.number),
             parts=self._parts(response, suggesting, found.number),
-            examples=tuple(map(self._example, self._testing[clearest])),
+            examples=self._examples(response, found.number, np.sign(difference)),
             rows=np.flatnonzero(_column(every_row, found.number)),
         )
 
@@ -219,10 +217,23 @@ class ReasonSearch:
             found.append(float(of_queries.mean()))
         return tuple(found)
 
-    def _example(self, row: int) -> ExampleRow:
+    def _examples(self, response: Response, number: int, sign: float) -> tuple[ExampleRow, ...]:
+        """The tested rows that have a feature and differ most, in the direction of this sign."""
+        members = np.flatnonzero(response.members_of(number))
+        differences = sign * response.rows_of(number, response.whole())[members]
+        clearest = members[np.argsort(-differences, kind="stable")][:_EXAMPLES]
+        return tuple(self._example(row, number) for row in self._testing[clearest].tolist())
+
+    def _example(self, row: int, number: int) -> ExampleRow:
         place = int(np.searchsorted(self.queries, row))
         ids = self.pair.ids
-        return ExampleRow(str(ids[row]), tuple(tuple(ids[near[place]].tolist()) for near in self.lists))
+        neighbours = []
+        sharing = []
+        for near in self.lists:
+            neighbours.append(tuple(map(str, ids[near[place]])))
+            shared = self.features.shared(np.full(near.shape[1], row), near[place])
+            sharing.append(tuple(_column(shared, number).tolist()))
+        return ExampleRow(str(ids[row]), tuple(neighbours), tuple(sharing))
 
     def _predicted(self, number: int) -> tuple[float, ...]:
         """In each space, the correlation of the numbers of the tested queries with the mean of their
@@ -268,7 +279,9 @@ class ReasonSearch:
             feature = self.features.listed[one]
             taken.append(rows)
             counted = int(inside.sum())
-            parts.append(ReasonPart(feature.title, feature.short, counted, self._shares(one, inside), rows))
+            examples = self._examples(response, one, np.sign(means[number]))
+            shares_of = self._shares(one, inside)
+            parts.append(ReasonPart(feature.title, feature.short, counted, shares_of, examples, rows))
             if len(parts) == _PARTS:
                 break
         return tuple(parts)
