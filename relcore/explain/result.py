@@ -95,14 +95,19 @@ def report(found: Explanation, figures: Mapping[str, Callable[[], Any]] | None =
 
 
 def headline(found: Explanation) -> str:
-    """The reasons in at most five sentences, the strongest first."""
-    sentences = []
+    """The sentences as one text."""
+    return " ".join(sentences(found))
+
+
+def sentences(found: Explanation) -> list[str]:
+    """How one space is coarser, then a sentence for each reason, the strongest first."""
+    told = []
     if found.coarser is not None:
-        sentences.append(coarser_in_words(found))
-    sentences += [in_words(found, reason) for reason in found.reasons]
-    if not sentences:
-        sentences.append(f"No reason found among {found.n_features:,} features.")
-    return " ".join(sentences)
+        told.append(coarser_in_words(found))
+    told += [in_words(found, reason) for reason in found.reasons]
+    if not told:
+        told.append(f"No reason found among {found.n_features:,} features.")
+    return told
 
 
 def in_words(found: Explanation, reason: Reason) -> str:
@@ -148,29 +153,35 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def explained_in_words(found: Explanation) -> str:
+    """How much the reasons explain. Returns "" if there is none."""
+    if not found.reasons:
+        return ""
+    first, second = found.names[:2]
+    return (
+        f"Of the neighbours that only {first} lists, {percent(found.explained[0])} share one of these; of"
+        f" those that only {second} lists, {percent(found.explained[1])}."
+    )
+
+
+def smallest_in_words(found: Explanation) -> str:
+    """The smallest effect that would be found. Returns "" if no feature is large enough."""
+    parts = []
+    for effect, share in zip(found.smallest, ("1 %", "10 %"), strict=True):
+        if not np.isnan(effect):
+            parts.append(f"{short(effect)} for a feature of {share} of the rows")
+    if not parts:
+        return ""
+    return f"Smallest difference of shares that would be found in 95 % of cases: {and_list(parts)}."
+
+
 def notes(found: Explanation) -> list[str]:
     """How much is explained, and what could not have been found."""
-    first, second = found.names[:2]
-    lines = []
-    if found.reasons:
-        lines.append(
-            f"Of the neighbours that only {first} lists, {percent(found.explained[0])} share one of these; of"
-            f" those that only {second} lists, {percent(found.explained[1])}."
-        )
-    small, large = found.smallest
-    if not np.isnan(small) or not np.isnan(large):
-        parts = []
-        for effect, share in ((small, "1 %"), (large, "10 %")):
-            if not np.isnan(effect):
-                parts.append(f"{short(effect)} for a feature of {share} of the rows")
-        lines.append(
-            f"Smallest difference of shares that would be found in 95 % of cases: {and_list(parts)}."
-        )
-    lines.append(
+    limits = (
         "Only differences between groups of rows are tested, not what causes them. Features that were not"
         f" tried cannot be found; tried were {and_list(found.families)}."
     )
-    return lines
+    return list(filter(None, (explained_in_words(found), smallest_in_words(found), limits)))
 
 
 def circumstances(found: Explanation) -> str:
