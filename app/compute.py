@@ -531,9 +531,13 @@ def filtered_pair(pair: Match, workspace: Workspace) -> Match:
     anchors[pair.source.rows(workspace.anchors)] = True
     rows = np.flatnonzero(met | anchors)
     outside = pair.ids[anchors & ~met].tolist()
-    ends = (space.take(rows) for space in (pair.source, pair.target))
-    source, target = (space.with_columns(ids=mark_unscored(space.ids, outside)) for space in ends)
-    return replace(pair, source=source, target=target)
+    source = pair.source.take(rows)
+    target = pair.target.take(rows)
+    return replace(
+        pair,
+        source=source.with_columns(ids=mark_unscored(source.ids, outside)),
+        target=target.with_columns(ids=mark_unscored(target.ids, outside)),
+    )
 
 
 _table_of = cached(8, key=lambda spec: (spec, table_stamp(spec)))(TableColumns)

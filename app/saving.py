@@ -98,7 +98,9 @@ def to_bytes(
     history: History, selection: tuple[str, ...], state: TabState, digests: dict[SpaceSpec, str]
 ) -> bytes:
     """The session as JSON text. If the text would be too large to read, the selection is left out."""
-    past, future = (_changes(history.present, steps) for steps in history.steps)
+    (past_steps, future_steps) = history.steps
+    past = _changes(history.present, past_steps)
+    future = _changes(history.present, future_steps)
     tab = records.to_json(replace(state, past=past, future=future))
     return with_selection(session_json(history.present, digests) | {"tab": tab}, selection).encode()
 
@@ -113,7 +115,8 @@ def from_bytes(content: bytes) -> SavedSession:
             " version"
         )
     state = records.from_json(TabState, written.get("tab"), "saved session")
-    past, future = (_steps(present, changes) for changes in (state.past, state.future))
+    past = _steps(present, state.past)
+    future = _steps(present, state.future)
     selection = selections.from_session_file(content) or ()
     return SavedSession(History(present, past, future), selection, state, digests)
 

@@ -126,7 +126,8 @@ def _others(workspace: Workspace) -> tuple[Condition, ...]:
 
 def _make_spaces(chosen: tuple[str, ...]) -> None:
     present = session.workspace()
-    source, target = (with_kept(end, chosen) for end in (present.source, present.target))
+    source = with_kept(present.source, chosen)
+    target = with_kept(present.target, chosen)
     spaces = tuple(dict.fromkeys((*present.spaces, source, target)))
     session.set_workspace(
         f"make a space of {counted(len(chosen), 'row')}",

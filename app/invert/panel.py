@@ -209,7 +209,9 @@ def _panes(asked: InvertInputs, recovered: Recovered) -> None:
         on_event=receive,
     )
     rows, columns = result.shape
-    original, recovered = (pane.coordinates[result.scored] for pane in scene.panes)
+    (source_pane, recovered_pane) = scene.panes
+    original = source_pane.coordinates[result.scored]
+    recovered = recovered_pane.coordinates[result.scored]
     along = [short(np.corrcoef(*pair)[0, 1], 2) for pair in zip(original.T, recovered.T, strict=True)]
     caption(
         f"The maps show 2 of {columns:,} dimensions, each pane to its own scale. The recovered coordinates"

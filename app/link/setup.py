@@ -58,7 +58,8 @@ class BootstrapSetup:
 def choose(workspace: Workspace) -> BootstrapSetup | None:
     """Draw the choosers. If the settings are invalid, the page shows why, and None is returned."""
     specs = (workspace.source, workspace.target)
-    source, target = (compute.load_space(spec) for spec in specs)
+    source = compute.load_space(workspace.source)
+    target = compute.load_space(workspace.target)
     if workspace.source == workspace.target:
         return messages.info(
             "Source and target are the same space. Choose two different spaces above.",

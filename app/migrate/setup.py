@@ -150,7 +150,8 @@ def _read(path: str) -> tuple[JudgedQuery, ...]:
 
 
 def _settings(specs: Sequence[SpaceSpec], example: bool, judged: bool) -> dict[str, Any]:
-    old, new = (compute.load_space(spec) for spec in specs[:2])
+    old = compute.load_space(specs[0])
+    new = compute.load_space(specs[1])
     place = results.place_of(specs)
     start = EXAMPLE if example else Migration()
     strategies = [name for name in STRATEGIES if name != "class-balanced" or old.labels is not None]

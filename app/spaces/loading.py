@@ -238,7 +238,8 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
     """Ask how the rows of two spaces without ids are paired: only the user knows whether row i of both is the
     same item."""
     spaces = list(map(compute.load_space, specs[:2]))
-    first, second = (plain_name(space.name) for space in spaces)
+    first = plain_name(spaces[0].name)
+    second = plain_name(spaces[1].name)
     with st.container(border=True, key="unpaired"):
         st.subheader("How are the rows of these two spaces paired?", anchor=False)
         st.markdown(

@@ -559,7 +559,8 @@ def _examples(
         labels = [""] * len(every)
     else:
         labels = target.labels[target.rows(every)]
-    shown, label = (dict(zip(every, of, strict=True)) for of in (rows_html(items, every), labels))
+    shown = dict(zip(every, rows_html(items, every), strict=True))
+    label = dict(zip(every, labels, strict=True))
     head = (
         f"<th>row of {plain_html(first)}</th><th colspan={near.shape[1]}>nearest in {plain_html(second)}</th>"
     )

@@ -43,8 +43,11 @@ def rtd_lite(
     SpaceError
         Row counts that differ, fewer than four rows, or equal rows.
     """
-    A, B = (np.sqrt(squared_distances(side)) for side in paired_rows(source, target, most_rows, ids))
-    A, B = (side / (np.quantile(side, 0.9) or side.max()) for side in (A, B))
+    X, Y = paired_rows(source, target, most_rows, ids)
+    A = np.sqrt(squared_distances(X))
+    B = np.sqrt(squared_distances(Y))
+    A = A / (np.quantile(A, 0.9) or A.max())
+    B = B / (np.quantile(B, 0.9) or B.max())
     own = (_tree_length(A) + _tree_length(B)) / 2
 
     def value(order: np.ndarray) -> float:
@@ -130,8 +133,11 @@ def gromov_wasserstein(
     """
     import ot
 
-    A, B = (squared_distances(side) for side in paired_rows(source, target, most_rows, ids))
-    A, B = (np.sqrt(side / side.mean()) for side in (A, B))
+    X, Y = paired_rows(source, target, most_rows, ids)
+    A = squared_distances(X)
+    B = squared_distances(Y)
+    A = np.sqrt(A / A.mean())
+    B = np.sqrt(B / B.mean())
     n = len(A)
     even = np.full(n, 1 / n)
     nothing = 2 - 2 * A.mean() * B.mean()

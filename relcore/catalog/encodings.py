@@ -359,7 +359,8 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
 
 def space_of(entry: Entry) -> LatentSpace:
     """The space in an entry that `put_encoding` stored."""
-    ids, labels = (list_from_json_array(entry.arrays.get(name)) for name in ("ids", "labels"))
+    ids = list_from_json_array(entry.arrays.get("ids"))
+    labels = list_from_json_array(entry.arrays.get("labels"))
     vectors = entry.arrays["vectors"]
     counts = entry.arrays.get("counts")
     if isinstance(vectors, np.memmap):

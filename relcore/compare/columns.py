@@ -188,7 +188,8 @@ def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
 
 def _on_scale(view: View, values: np.ndarray, title: str) -> View:
     scale = ColorScale.of(values, title)
-    low, high = (number_text(end) for end in (scale.low, scale.high))
+    low = number_text(scale.low)
+    high = number_text(scale.high)
     kind = ""
     if scale.logarithmic:
         kind = ", logarithmic"

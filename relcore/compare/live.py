@@ -333,10 +333,14 @@ class LiveComparison:
         squares = {}
         n = len(self.held.pair) - len(left_out)
         for pair, whole in self.held.moments_of_all.items():
-            (X, Y) = (removed[side] - mean for side, mean in zip(pair, whole.means, strict=True))
+            (one, other) = pair
+            (mean, other_mean) = whole.means
+            X = removed[one] - mean
+            Y = removed[other] - other_mean
             n = whole.n - len(left_out)
             products = whole.products - X.T @ Y - np.outer(X.sum(axis=0), Y.sum(axis=0)) / n
-            first, second = (self.sides[side].basis for side in pair)
+            first = self.sides[one].basis
+            second = self.sides[other].basis
             squares[pair] = float(np.sum((first.T @ products @ second) ** 2))
         sides = [SpaceSums(squares[side, side], None, 0.0, 0.0) for side in (0, 1)]
         return float(CkaSums(n, squares[0, 1], *sides).value())

@@ -196,7 +196,10 @@ def _about(score: Score, share: float) -> str:
 def disagreement(scores: Scores) -> str:
     """An explanation of surprising absolute scores: a score below chance, and two scores that seem to
     disagree. "" if there is none."""
-    cka, mrr, votes = (scores.get("absolute", {}).get(one) for one in ("cka", "mrr", "class agreement"))
+    absolute = scores.get("absolute", {})
+    cka = absolute.get("cka")
+    mrr = absolute.get("mrr")
+    votes = absolute.get("class agreement")
     if votes is not None and votes.null and votes < votes.null.low:
         return (
             "Class agreement in shared axes is below chance: at the place of a row, the other space has"

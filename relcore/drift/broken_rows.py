@@ -103,7 +103,8 @@ def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.nd
     than the median row's, and by ten times more than most. The same noise moves the direction and the length
     of a short row by more, so its limits are higher.
     """
-    before, after = (unit_rows(X) for X in (old, new))
+    before = unit_rows(old)
+    after = unit_rows(new)
     before = before - mean_row(before)
     after = after - mean_row(after)
     size = np.maximum(lengths(before), lengths(after))

@@ -174,7 +174,7 @@ class Drift(Reported):
     def headline(self, verdict: DriftVerdict, planned: bool = False) -> str:
         """The verdict in one sentence. If `planned`, a change of model is intended, so only broken rows
         count."""
-        old, new = (repr(name) for name in self.names)
+        old, new = map(repr, self.names)
         changed = 100 * self.of(EVERYTHING_NEW, "churn").value
         if verdict.alarms(ROWS):
             return self._broken_in_words(verdict)
@@ -188,7 +188,8 @@ class Drift(Reported):
             )
         if self.unrelated:
             return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
-        everything, queries = (verdict.alarmed([situation]) for situation in (EVERYTHING_NEW, NEW_QUERIES))
+        everything = verdict.alarmed([EVERYTHING_NEW])
+        queries = verdict.alarmed([NEW_QUERIES])
         if not everything and not queries:
             if self.n_rescaled:
                 return (
@@ -216,7 +217,7 @@ class Drift(Reported):
 
     def _broken_in_words(self, verdict: DriftVerdict) -> str:
         """The headline if rows or dimensions of the new version are broken."""
-        old, new = (repr(name) for name in self.names)
+        old, new = map(repr, self.names)
         worst = verdict.alarms(ROWS)[0]
         fresh = {one.quantity: one for one in self.broken if one.n}
         first = fresh.pop(worst.measure.quantity, None)
@@ -283,13 +284,13 @@ class DriftCheck(Task[Drift], kind="drift", version=4, title="Drift between two 
         pair = match(*spaces)
         state = self.random_state
         if len(pair) < FEWEST_ROWS:
-            first, second = (space.name for space in spaces)
+            (first, second) = spaces
             zero = ""
             if pair.n_zero:
                 zero = f", and {pair.n_zero:,} zero vectors"
             raise SpaceError(
                 f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in"
-                f" {first!r} and {second!r}{zero}; compare more"
+                f" {first.name!r} and {second.name!r}{zero}; compare more"
             )
         report(0, 3, "splitting the change")
         old = pair.source.vectors

@@ -85,7 +85,8 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
     """
     n = len(old)
     same_width = old.shape[1] == new.shape[1]
-    before, after = (_Centred.of(X, name) for X, name in ((old, "old"), (new, "new")))
+    before = _Centred.of(old, "old")
+    after = _Centred.of(new, "new")
     a = before.size
     b = after.size
     size = before.size * after.size or 1.0
@@ -280,7 +281,8 @@ def across(old: SearchedRows, new: SearchedRows) -> Across:
     own = ranked == queries[:, None]
     rank = np.where(own.any(axis=1), 1 / (own.argmax(axis=1) + 1), 0.0)
     others = without_itself(queries, ranked)
-    to_nearest, to_own = (_distance(units, base, rows)[:, 0] for rows in (others[:, :1], queries[:, None]))
+    to_nearest = _distance(units, base, others[:, :1])[:, 0]
+    to_own = _distance(units, base, queries[:, None])[:, 0]
     lost = (to_own > to_nearest + blur).astype(float)
     return Across(lost, changed_rows(old.nearest, others, units, blur, base), rank)
 

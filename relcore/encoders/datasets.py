@@ -52,7 +52,9 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     if spec.source == "parallel":
         spec.settings()  # raises an error, because datasets of this source have no options
         need_one_of("language", spec.name, LANGUAGES)
-        ids, sentences = (column[: spec.limit] for column in load_parallel(("id", spec.name)).values())
+        (ids, sentences) = load_parallel(("id", spec.name)).values()
+        ids = ids[: spec.limit]
+        sentences = sentences[: spec.limit]
         return Dataset(
             lambda start, stop: list(sentences[start:stop]), ids, name=f"everyday/{spec.name}", kind="texts"
         )

@@ -108,7 +108,8 @@ def strokes_of(photo: Image) -> Image:
     from PIL import Image, ImageFilter
 
     grey = np.asarray(photo.convert("L").filter(ImageFilter.BoxBlur(1)), dtype=np.float64)
-    y, x = (axis.ravel() for axis in np.mgrid[-1 : 1 : grey.shape[0] * 1j, -1 : 1 : grey.shape[1] * 1j])
+    (height, width) = grey.shape
+    y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j].reshape(2, -1)
     terms = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=1)
     seen = grey.ravel()
     paper = np.ones(len(seen), dtype=bool)

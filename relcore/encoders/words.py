@@ -28,7 +28,10 @@ def word_categories() -> dict[str, str]:
     from relcore.files.table_formats import table_of
 
     table = table_of(Path(str(files("relcore") / "data" / "words" / "categories.tsv")))
-    words, categories = (table.read(name, 0, table.n) for name in ("word", "category"))
+    n = table.n
+    assert n is not None
+    words = table.read("word", 0, n)
+    categories = table.read("category", 0, n)
     return dict(zip(words, categories, strict=True))
 
 

@@ -79,7 +79,8 @@ def _group_maxima(products: np.ndarray, k: int) -> np.ndarray:
 
 
 def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np.ndarray:
-    owners, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+    owners = np.concatenate([owner for owner, _ in parts])
+    values = np.concatenate([value for _, value in parts])
     order = np.lexsort((-values, owners))
     places = np.searchsorted(owners[order], np.arange(n))[:, None] + np.arange(k)
     return values[order][places].mean(axis=1, dtype=np.float64).astype(np.float32)

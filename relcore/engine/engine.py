@@ -154,7 +154,9 @@ class Engine:
         def work(where: Device) -> np.ndarray:
             if isinstance(where, NumpyDevice):
                 return _map_on_cpu(X, matrix, mean, unit, shift, out)
-            basis, middle, last = (None if a is None else where.put(a) for a in (matrix, mean, shift))
+            basis = None if matrix is None else where.put(matrix)
+            middle = None if mean is None else where.put(mean)
+            last = None if shift is None else where.put(shift)
             size = where.rows_at_once(where.block_rows, 4 * (3 * X.shape[1] + 2 * matrix.shape[1]))
             with where.exact():
                 for block in row_blocks(len(X), size):

@@ -231,7 +231,8 @@ def _cell_texts(
     contrast. They are empty if some texts do not fit. Small print is included if it fits, too."""
     (wide, high) = cell
     shown = panel.shown_texts()
-    longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
+    longest = max((len(texts[0]) for texts in shown.values()), default=0)
+    small = max((len(texts[1]) for texts in shown.values()), default=0)
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
     if not shown or size is None or high < size + 3:
         return {}
@@ -265,7 +266,8 @@ def _title_panel(
 
 
 def _cell_hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
-    row, column = (plain_text(name_of(name)) for name in (panel.rows[i], panel.columns[j]))
+    row = plain_text(name_of(panel.rows[i]))
+    column = plain_text(name_of(panel.columns[j]))
     where = f"<b>{row}</b> and <b>{column}</b>"
     if data.row_title or data.column_title:
         named = ((plain_text(data.row_title), row), (plain_text(data.column_title), column))

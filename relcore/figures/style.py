@@ -174,7 +174,9 @@ def cell_color(share: float, theme: Theme) -> tuple[float, float, float]:
 
 def text_on(color: tuple[float, float, float]) -> str:
     """Black or white, whichever has more contrast with a colour (red, green, blue, each 0 … 1; WCAG 2)."""
-    dark, light = (_luminance(_shares(ink)) + 0.05 for ink in _INKS)
+    (dark_ink, light_ink) = _INKS
+    dark = _luminance(_shares(dark_ink)) + 0.05
+    light = _luminance(_shares(light_ink)) + 0.05
     return _INKS[(_luminance(color) + 0.05) ** 2 < dark * light]  # the contrast is the ratio of luminances
 
 

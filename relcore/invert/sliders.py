@@ -74,7 +74,9 @@ class LiveInversion:
         """The matrix A_x[S]ᵀ pinv(A_y[S]ᵀ) P, (d, 2), for the kept anchors S."""
         key = members.tobytes()
         if key not in self._solved:
-            A, B = (side[members].astype(np.float64) for side in self.anchors)
+            (source, target) = self.anchors
+            A = source[members].astype(np.float64)
+            B = target[members].astype(np.float64)
             # Cholesky takes at most a quarter of the time that eigenvectors take.
             wide = len(B) <= B.shape[1]
             if wide:

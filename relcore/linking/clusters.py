@@ -65,7 +65,8 @@ def assign(
     while len(moving):
         permuted = B[moving[:, None, None], order[moving][:, :, None], order[moving][:, None, :]]
         products = A @ permuted
-        own, of_b = (part[:, diagonal, diagonal] for part in (products, permuted))
+        own = products[:, diagonal, diagonal]
+        of_b = permuted[:, diagonal, diagonal]
         values[moving] = own.sum(axis=1)
         gain = 2 * (products + products.transpose(0, 2, 1) - own[:, :, None] - own[:, None, :])
         gain += spread * (of_b[:, :, None] + of_b[:, None, :] - 2 * permuted)
@@ -128,10 +129,13 @@ def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Ge
     To compute similarities, long axes are first shortened (`_flattening`). Sentences vary mostly along a few
     axes; without this step, more clusters would be matched wrongly.
     """
-    flatter = [unit_rows(rows @ _flattening(rows)) for rows in (X, Y)]
-    anchors = cluster_anchors(flatter[0], flatter[1], rng)
-    first, second = (rows @ each.T for rows, each in zip(flatter, anchors, strict=True))
-    first, second = (unit_rows(each, mean_row(each)) for each in (first, second))
+    flat_X = unit_rows(X @ _flattening(X))
+    flat_Y = unit_rows(Y @ _flattening(Y))
+    (anchors_X, anchors_Y) = cluster_anchors(flat_X, flat_Y, rng)
+    first = flat_X @ anchors_X.T
+    second = flat_Y @ anchors_Y.T
+    first = unit_rows(first, mean_row(first))
+    second = unit_rows(second, mean_row(second))
     return rotation_between(X, _near(first, second, Y))
 
 

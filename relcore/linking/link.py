@@ -90,7 +90,8 @@ class Linked(Reported):
         """
         alone = len(self.result.kept) == self.result.n_seeds
         if alone and (self.result.n_seeds or self.verdict == "linked") and self.result.rotation is not None:
-            X, Y = (space.vectors - mean_row(space.vectors) for space in (self.source, self.target))
+            X = self.source.vectors - mean_row(self.source.vectors)
+            Y = self.target.vectors - mean_row(self.target.vectors)
             moved = X @ self.result.rotation
             moved *= np.linalg.norm(Y, axis=1).mean() / np.linalg.norm(moved, axis=1).mean()
             kind: type[Affine | Procrustes] = Affine
@@ -409,7 +410,9 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         return {name: value for name, value in record.items() if (name, value) != ("precision", PROMISED)}
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n, m = (min(len(space), self.rows or len(space)) for space in spaces)
+        (source, target) = spaces
+        n = min(len(source), self.rows or len(source))
+        m = min(len(target), self.rows or len(target))
         first = min(n, m, 4000)
         if self.method == "paper":
             return 3 + self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors) + first**2 * _ROUND * 6

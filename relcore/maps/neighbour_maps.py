@@ -287,7 +287,9 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
 
     stages.begin(NEIGHBOURS)
     drawn = [sampled_rows(len(matrix), spec) for matrix in matrices]
-    first, *others = (matrix[rows] for matrix, rows in zip(matrices, drawn, strict=True))
+    samples = [matrix[rows] for matrix, rows in zip(matrices, drawn, strict=True)]
+    first = samples[0]
+    others = samples[1:]
     start, _ = principal_map(first, spec)
     perplexity = min(spec.perplexity, (len(first) - 1) / 3)
     index = _Neighbours(first, spec.metric, max(1, int(3 * perplexity)))

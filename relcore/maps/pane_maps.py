@@ -532,7 +532,8 @@ def turn_onto(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     known = np.isfinite(coordinates).all(axis=1) & np.isfinite(reference).all(axis=1)
     if not known.any():
         return np.eye(coordinates.shape[1])
-    moved, goal = (np.asarray(rows[known], dtype=np.float64) for rows in (coordinates, reference))
+    moved = np.asarray(coordinates[known], dtype=np.float64)
+    goal = np.asarray(reference[known], dtype=np.float64)
     product = (moved - moved.mean(axis=0)).T @ (goal - goal.mean(axis=0))
     if product.any():
         return Engine().rotation(product)[0]

@@ -198,7 +198,8 @@ class RidgeAdapter(InPlaceAdapter):
     """
 
     def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        X, Y = (Z - Z.mean(axis=0, dtype=np.float64) for Z in (new, old))
+        X = new - new.mean(axis=0, dtype=np.float64)
+        Y = old - old.mean(axis=0, dtype=np.float64)
         left, values, right = np.linalg.svd(X, full_matrices=False)
         onto = left.T @ Y
 

@@ -122,7 +122,8 @@ def _log_of(spaces: Sequence[LatentSpace], random_state: int) -> tuple[np.ndarra
     the queries by the old and by the new model."""
     paired = match(*spaces[2:])
     rows = sample_rows(paired.ids, np.arange(len(paired)), random_state, MOST_QUERIES)
-    old, new = (unit_rows(side.vectors[rows]) for side in (paired.source, paired.target))
+    old = unit_rows(paired.source.vectors[rows])
+    new = unit_rows(paired.target.vectors[rows])
     return old, new, unit_rows(spaces[0].vectors)
 
 

@@ -299,7 +299,8 @@ class Rate(NamedTuple):
 
     def saves(self, cost: Cost, other: Cost, n_corpus: int) -> bool:
         """Whether an option with `cost` saves enough in a year, compared with one with the cost `other`."""
-        rows, others = (one.rows_of_year(self.queries, n_corpus) for one in (cost, other))
+        rows = cost.rows_of_year(self.queries, n_corpus)
+        others = other.rows_of_year(self.queries, n_corpus)
         if not self.has_price:
             return others - rows >= self.least_rows
         models = self.queries * (other.models_per_query - cost.models_per_query)

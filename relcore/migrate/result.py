@@ -193,10 +193,11 @@ class MigrationResult(Reported):
     def _index_bytes(self) -> tuple[int, int, int]:
         """The bytes of the old index, of one with all rows embedded again, and of the old vectors mapped for
         bridged queries; 0 if these search the old index."""
-        old, new, mapped = (4 * width * self.n_corpus for width in self.widths)
+        (old, new, mapped) = self.widths
+        bytes_per_dimension = 4 * self.n_corpus
         if not self.rewrites_corpus:
             mapped = 0
-        return old, new, mapped
+        return old * bytes_per_dimension, new * bytes_per_dimension, mapped * bytes_per_dimension
 
     def _cost_of_cascade(self) -> Cost:
         """The cost of a cascade, whose candidates come from the old query, the bridged query, or both."""

@@ -67,7 +67,8 @@ class ScoreMap:
         """
         from sklearn.isotonic import IsotonicRegression
 
-        new, old = (np.sort(np.asarray(scores, dtype=np.float64)) for scores in (new, old))
+        new = np.sort(np.asarray(new, dtype=np.float64))
+        old = np.sort(np.asarray(old, dtype=np.float64))
         if len(new) != len(old) or len(new) < 2 or new[0] == new[-1]:
             raise SpaceError(
                 f"score map: expected two scores or more that differ, as many new as old, got {len(new):,}"
@@ -209,7 +210,9 @@ def restore_threshold(
     known = known[judging]
     mapped = score_map(new)
     # NaN is below every threshold, because a comparison with NaN is False.
-    truth, before, after = (scores >= threshold for scores in (old, new, mapped))
+    truth = old >= threshold
+    before = new >= threshold
+    after = mapped >= threshold
     errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)
     permuted = [_wrong(truth, after[derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]

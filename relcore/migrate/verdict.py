@@ -131,8 +131,9 @@ def verdict_of(
         cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
     if close:
         told = f"{answer} ({and_list(rivals)} {'is' if len(close) == 1 else 'are'} too close to call)"
-        first, *others = (f"{_TOLD[name]}{{}} {means[name]}" for name in close)
-        reached = and_list([first.format(" reaches"), *(one.format("") for one in others)])
+        first = close[0]
+        others = [f"{_TOLD[name]} {means[name]}" for name in close[1:]]
+        reached = and_list([f"{_TOLD[first]} reaches {means[first]}", *others])
         reached = f"{reached[:1].upper()}{reached[1:]}: on {n_queries}, not clearly different"
         lines.append(f"{reached} from {_TOLD[option]}")
     parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]

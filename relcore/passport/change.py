@@ -384,8 +384,11 @@ def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
     """The correlation of the old and the new cosines (n, n) between the rows of a bootstrap sample. Pairs of
     a row with itself are left out.
     """
-    first, second = (rows[side] for side in np.triu_indices(len(rows), 1))
-    places = first[first != second], second[first != second]
+    (i, j) = np.triu_indices(len(rows), 1)
+    first = rows[i]
+    second = rows[j]
+    differ = first != second
+    places = (first[differ], second[differ])
     return correlation(old[places], now[places])
 
 

@@ -250,7 +250,8 @@ def paired_anchors(passport: Passport, new: MatrixLike) -> tuple[tuple[str, ...]
             f"{new.name!r}: expected all {len(passport.ids):,} anchors in the passport's order, or at least"
             f" {FEWEST_ANCHORS} of them by id, got {got}; embed the anchors again, or name their ids"
         )
-    X, Y = (np.asarray(space.vectors[space.rows(shared)]) for space in (passport.space, new))
+    X = np.asarray(passport.space.vectors[passport.space.rows(shared)])
+    Y = np.asarray(new.vectors[new.rows(shared)])
     if not np.linalg.norm(Y, axis=1).all():
         raise SpaceError(f"{new.name!r}: expected vectors of the anchors, got zero vectors; embed them again")
     return tuple(shared), X, Y

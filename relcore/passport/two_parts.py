@@ -163,14 +163,22 @@ def shared_axes(A: np.ndarray, B: np.ndarray) -> Slope:
     """
     half = len(A) // 2
     _, axes = Engine().eigh(_covariance(A[:half])[1])
-    variances = [Engine().map_rows(rows, axes).var(axis=0, dtype=np.float64) for rows in (A[half:], B)]
-    a, b = (np.log(np.maximum(one, max(_SHORTEST * np.median(one), 1e-12))) for one in variances)
+    a = _log_variances(A[half:], axes)
+    b = _log_variances(B, axes)
     x = a - a.mean()
     y = b - b.mean()
     k = len(a)
     slope = float(x @ y / max(x @ x, 1e-12))
     error = float(np.sqrt(np.square(y - slope * x).sum() / max(1, k - 2) / max(x @ x, 1e-12)))
     return Slope(slope, slope + 1.96 * error, k)
+
+
+def _log_variances(rows: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """The logarithms (k,) of the variances of rows (n, d) along the axes. Very small variances are raised
+    first, to a fixed share of the median."""
+    variances = Engine().map_rows(rows, axes).var(axis=0, dtype=np.float64)
+    least = max(_SHORTEST * np.median(variances), 1e-12)
+    return np.log(np.maximum(variances, least))
 
 
 def between(X: np.ndarray, second: np.ndarray) -> Slope:
@@ -269,7 +277,8 @@ def _share_more_where_they_meet(sides: Sequence[tuple[np.ndarray, np.ndarray, np
     changes = []
     for ordering, compared, second in sides:
         parts = [np.flatnonzero(second), np.flatnonzero(~second)]
-        first_end, second_end = (ordering[rows].mean(axis=0) for rows in parts)
+        first_end = ordering[parts[0]].mean(axis=0)
+        second_end = ordering[parts[1]].mean(axis=0)
         place = ordering @ (first_end - second_end)
         counts = [round(_ENDS * len(rows)) for rows in parts]
         if min(counts) < compared.shape[1]:

@@ -164,7 +164,8 @@ def audit_pairs(X: np.ndarray, Y: np.ndarray, false_share: float = FALSE_SHARE) 
         )
     if not 0 < false_share < 1:
         raise SpaceError(f"false_share: expected a share between 0 and 1, got {false_share!r}")
-    X, Y = (np.asarray(Z, dtype=np.float64) for Z in (X, Y))
+    X = np.asarray(X, dtype=np.float64)
+    Y = np.asarray(Y, dtype=np.float64)
     trusted = np.arange(len(X))
     for _ in range(ROUNDS):
         agreement = np.vecdot(_rotated_rows(X, X[trusted], Y[trusted]), Y)

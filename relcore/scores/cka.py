@@ -366,7 +366,8 @@ def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     The standard deviation of the influences, divided by √m, is the standard error of CKA (infinitesimal
     jackknife: Efron 1982, § 6). For the difference of two scores, take the difference of their influences.
     """
-    X, Y = (Z.astype(np.float64) - Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
+    X = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
+    Y = Y.astype(np.float64) - Y.mean(axis=0, dtype=np.float64)
     pulls = []
     for left, right in ((X, Y), (X, X), (Y, Y)):
         product = left.T @ right
@@ -538,7 +539,8 @@ def cosine_score(
     null = None
     (a, b) = products
     means = [total / n for total in sums]
-    a, b = (side - n * np.outer(mean, mean) for side, mean in zip((a, b), means, strict=True))
+    a = a - n * np.outer(means[0], means[0])
+    b = b - n * np.outer(means[1], means[1])
     if between is not None:
         a = a @ between
         b = between @ b

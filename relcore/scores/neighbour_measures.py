@@ -143,8 +143,9 @@ def cknna(
         rows that are in both of its lists."""
         rows, places = np.nonzero((lists[:, :, None] == others[:, None, :]).any(axis=2))
         columns = lists[rows, places]
-        cosines = (np.vecdot(side[rows], side[columns]) for side in (first, second))
-        one, two = (sparse.csr_array((values, (rows, columns)), (n, n)) for values in cosines)
+        entries = (rows, columns)
+        one = sparse.csr_array((np.vecdot(first[rows], first[columns]), entries), (n, n))
+        two = sparse.csr_array((np.vecdot(second[rows], second[columns]), entries), (n, n))
         shared = one.T.multiply(two).sum()
         crossed = one.sum(axis=0) @ two.sum(axis=1)
         return shared + one.sum() * two.sum() / ((n - 1) * (n - 2)) - 2 * crossed / (n - 2)

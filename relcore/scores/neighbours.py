@@ -322,11 +322,13 @@ def _search(
     sides: tuple[np.ndarray, np.ndarray], queries: np.ndarray, k: int, convention: str, device: str
 ) -> Neighbours:
     if convention == "mutual":
-        first, second = (nearest_within(side, queries, k, device) for side in sides)
+        first = nearest_within(sides[0], queries, k, device)
+        second = nearest_within(sides[1], queries, k, device)
     else:
         every = np.array_equal(queries, np.arange(len(sides[1])))
         some = slice(None) if every else queries  # a slice avoids a copy of all rows
-        first, second = (nearest(side[some], sides[1], k, device=device).rows for side in sides[::-1])
+        first = nearest(sides[1][some], sides[1], k, device=device).rows
+        second = nearest(sides[0][some], sides[1], k, device=device).rows
     return Neighbours(sides[0], sides[1], queries, first, second, convention, device)
 
 

@@ -42,7 +42,8 @@ def _procrustes(
     of the target. Both spaces are centred by the mean of the target, as in `represent`.
     """
     fitted = Procrustes().fit(*anchors)
-    (source, target) = (side["raw"] for side in frames)
+    source = frames[0]["raw"]
+    target = frames[1]["raw"]
     centre = source.centre.astype(np.float64)
     shift = (centre - fitted.source_mean_) @ fitted.matrix_ + fitted.target_mean_ - mean
     matrix = fitted.matrix_.astype(np.float32)

@@ -154,7 +154,8 @@ def permuted(value: Callable[[Any], float], n: int, cost: float, **facts: Any) -
 def matrix_agreement(A: np.ndarray, B: np.ndarray, metric: str, convention: str = "") -> Score:
     """The cosine of two symmetric matrices (n, n) with paired rows, −1 … 1. For the chance level, the rows
     and columns of one matrix are permuted together (Mantel 1967)."""
-    A, B = (side / np.linalg.norm(side) for side in (A, B))
+    A = A / np.linalg.norm(A)
+    B = B / np.linalg.norm(B)
     few_a = A.astype(np.float32)
     few_b = B.astype(np.float32)
 

@@ -226,7 +226,9 @@ class Score(float):
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Score:
         facts = dict(record)
-        value, null, interval = (facts.pop(name) for name in ("value", "null", "interval"))
+        value = facts.pop("value")
+        null = facts.pop("null")
+        interval = facts.pop("interval")
         facts |= {
             "null": ChanceLevel(**null) if null else None,
             "interval": tuple(interval) if interval else None,

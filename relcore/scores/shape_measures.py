@@ -94,7 +94,9 @@ def _shape_score(
     ids: Sequence[str] | None,
     of: Callable[[float], float],
 ) -> Score:
-    X, Y = (about_mean(side) for side in paired_rows(source, target, most_rows, ids))
+    X, Y = paired_rows(source, target, most_rows, ids)
+    X = about_mean(X)
+    Y = about_mean(Y)
 
     def value(order: np.ndarray | slice) -> float:
         return of(float(np.linalg.svd(X.T @ Y[order], compute_uv=False).sum()))

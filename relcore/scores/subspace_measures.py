@@ -92,7 +92,9 @@ def pwcca(
     >>> round(pwcca(X, 3 * X @ rotation), 3)
     1.0
     """
-    X, Y = (about_mean(side) for side in paired_rows(source, target, most_rows, ids))
+    X, Y = paired_rows(source, target, most_rows, ids)
+    X = about_mean(X)
+    Y = about_mean(Y)
     (U, _) = _components(X)
     (V, _) = _components(Y)
     if V.shape[1] < U.shape[1]:

@@ -550,8 +550,9 @@ def need_same_ids(shards: tuple[Shard, ...], blocks: tuple[ShardBlock, ...]) -> 
     """Raise a SpaceError that names the first row whose ids differ between the shards."""
     if all(block.ids is None for block in blocks) and len({shard.start for shard in shards}) == 1:
         return
-    first, *others = (shard.ids_of(block) for shard, block in zip(shards, blocks, strict=True))
-    for shard, ids in zip(shards[1:], others, strict=True):
+    ids_of_shards = [shard.ids_of(block) for shard, block in zip(shards, blocks, strict=True)]
+    first = ids_of_shards[0]
+    for shard, ids in zip(shards[1:], ids_of_shards[1:], strict=True):
         if len(differ := np.flatnonzero(ids != first)):
             row = int(differ[0])
             raise SpaceError(

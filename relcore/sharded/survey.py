@@ -377,7 +377,8 @@ def too_large(place: str) -> ShardedSpace | None:
         return space
     if space.n <= MOST_ROWS or any(_SERIES.search(shard.name) for shard in space.shards):
         return None
-    first, second = (next(shard.blocks(1)).ids for shard in space.shards[:2])
+    first = next(space.shards[0].blocks(1)).ids
+    second = next(space.shards[1].blocks(1)).ids
     if first is not None and first == second:
         return None
     return space

@@ -148,7 +148,8 @@ def _panel(result: StitchResult, method: str, metric: str, show: str, row: pd.Se
             f"chance {short(result.chance(metric))}\n{result.tested}"
         )
 
-    texts, hovers = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, hover))
+    texts = tuple(tuple(text(i, j) for j in every) for i in every)
+    hovers = tuple(tuple(hover(i, j) for j in every) for i in every)
     diagonal = tuple((i, i) for i in every)
     note = _note(result, method, metric, show, row)
     return MatrixPanel(METHODS[method].title, names, names, values, texts, hovers, note, diagonal)

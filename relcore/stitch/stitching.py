@@ -519,7 +519,8 @@ def printed_summary(result: StitchResult) -> pd.DataFrame:
         return f"{mean:.3f}{spread}"
 
     for metric in result.metrics:
-        stitched, own = (f"{STITCH_METRICS[metric].title}, {how}" for how in ("stitched", "not stitched"))
+        stitched = f"{STITCH_METRICS[metric].title}, stitched"
+        own = f"{STITCH_METRICS[metric].title}, not stitched"
         for line, row in zip(printed, summary_table(result, metric).itertuples(), strict=True):
             line[stitched] = score(row.stitched, row.stitched_deviation)
             line[own] = score(row.own, row.own_deviation)

@@ -571,7 +571,8 @@ class CrossLingual(SpacesRecipe, figure="cross-lingual"):
         lines = [[by_metric[metric] for metric in METRICS] for by_metric in result.scores.values()]
         rows = tuple(METHODS[method].title for method in result.scores)
         columns = ("found first", f"MRR, k = {k}", f"Jaccard, k = {k}")
-        texts, hover = (tuple(tuple(map(of, line)) for line in lines) for of in (_text, _hover))
+        texts = tuple(tuple(map(_text, line)) for line in lines)
+        hover = tuple(tuple(map(_hover, line)) for line in lines)
         panel = MatrixPanel("", rows, columns, np.array(lines, dtype=float), texts, hover)
         best = max(result.scores, key=lambda method: result.scores[method]["mrr"])
         alt = (

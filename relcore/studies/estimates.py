@@ -39,18 +39,22 @@ class Estimate:
         return not np.isnan(self.low)
 
     def __format__(self, digits: str) -> str:
-        value, low, high = (short(number, int(digits or 3)) for number in (self.value, self.low, self.high))
+        n_digits = int(digits or 3)
+        value = short(self.value, n_digits)
         if self.has_interval:
+            low = short(self.low, n_digits)
+            high = short(self.high, n_digits)
             return f"{value} (95 %: {low} to {high})"
         return value
 
 
-def _known_pairs(*sides: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    x, y = (np.asarray(side, dtype=float) for side in sides)
-    if x.shape != y.shape or x.ndim != 1:
-        raise SpaceError(f"correlation: expected pairs of numbers, got {x.shape} and {y.shape}")
-    known = ~(np.isnan(x) | np.isnan(y))
-    return x[known], y[known]
+def _known_pairs(x: Sequence[float], y: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    first = np.asarray(x, dtype=float)
+    second = np.asarray(y, dtype=float)
+    if first.shape != second.shape or first.ndim != 1:
+        raise SpaceError(f"correlation: expected pairs of numbers, got {first.shape} and {second.shape}")
+    known = ~(np.isnan(first) | np.isnan(second))
+    return first[known], second[known]
 
 
 def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -> Estimate:
@@ -61,13 +65,14 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
     constant.
     """
     need_one_of("correlation", kind, NAMES)
-    x, y = _known_pairs(x, y)
-    n = len(x)
-    if n < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+    (first, second) = _known_pairs(x, y)
+    n = len(first)
+    if n < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Estimate(n=n)
     if kind == "spearman":
-        x, y = (pd.Series(values).rank().to_numpy() for values in (x, y))
-    r = float(np.clip(np.corrcoef(x, y)[0, 1], -1, 1))
+        first = pd.Series(first).rank().to_numpy()
+        second = pd.Series(second).rank().to_numpy()
+    r = float(np.clip(np.corrcoef(first, second)[0, 1], -1, 1))
     if n < 4:
         return Estimate(r, n=n)
     variance = 1 / (n - 3)

@@ -141,7 +141,9 @@ def spread_of(number: Number) -> Spread | None:
         source = "at most, from n rows"
     else:
         return None
-    low, high = (value + sign * quantile(freedom) * error for sign in (-1, 1))
+    half = quantile(freedom) * error
+    low = value - half
+    high = value + half
     if least is not None:
         low = max(low, least)
         high = min(high, 1.0)

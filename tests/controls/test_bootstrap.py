@@ -62,7 +62,7 @@ def test_noise_is_not_linked_without_pairs(power, monkeypatch):
     assert found.history[-1].pairs == 0  # refused before it learns
 
 
-@pytest.mark.parametrize("n_seeds", [15, 0])
+@pytest.mark.parametrize("n_seeds", [15, pytest.param(0, marks=SLOW)])
 def test_spaces_that_share_clusters_alone_do_not_fit(n_seeds):
     """Nothing is in common within the 20 clusters: held-out rows lie .3 above the chance level, as the
     clusters are matched.

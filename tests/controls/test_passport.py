@@ -60,7 +60,7 @@ def rows_of(state, topics, n=1500, d=96):
     return (X * rng.lognormal(sigma=0.5, size=(n, 1))).astype(np.float32)
 
 
-@pytest.mark.parametrize("topics", [1, 5])
+@pytest.mark.parametrize("topics", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_one_model_is_no_alarm(topics):
     found = [parts_of(rows_of(state, topics), state).slope.high for state in range(6)]
     assert min(found) > 2 * MIXED

@@ -26,7 +26,7 @@ MOST = {
     "relcore/commands": 32,
     "relcore/compare": 89,
     "relcore/drift": 20,
-    "relcore/encoders": 68,
+    "relcore/encoders": 67,
     "relcore/figures": 168,
     "relcore/files": 111,
     "relcore/launch": 2,
@@ -37,7 +37,7 @@ MOST = {
     "relcore/runs": 24,
     "relcore/sharded": 13,
     "relcore/stores": 7,
-    "relcore/studies": 54,
+    "relcore/studies": 53,
     "relcore/universe": 19,
 }
 

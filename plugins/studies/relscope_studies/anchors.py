@@ -179,7 +179,8 @@ class AnchorChoice(Study):
         changes = gains(table[table.choice != "picked"], "choice", "random", column)
         if not changes:
             return ""
-        best, worst = (choose(changes, key=lambda choice: changes[choice].value) for choose in (max, min))
+        best = max(changes, key=lambda choice: changes[choice].value)
+        worst = min(changes, key=lambda choice: changes[choice].value)
         return (
             f"Against random anchors, the {name} of relative rows changes by {changes[best]} with the best"
             f" choice, {CHOICES[best]}, and by {changes[worst]} with the worst, {CHOICES[worst]}"
@@ -278,7 +279,8 @@ class AnchorInfluence(Study):
             fitted.fit(space.vectors, anchors=columns).transform(space.vectors)
             for space in (pair.source, pair.target)
         ]
-        R, S = (Z[split.train] for Z in relative)
+        R = relative[0][split.train]
+        S = relative[1][split.train]
         is_anchor = np.arange(len(columns)) < len(rows)
         products = Products.of(R, S)
         cka = products.cka(is_anchor)
@@ -384,13 +386,16 @@ class Products:
 
     @classmethod
     def of(cls, R: np.ndarray, S: np.ndarray) -> Products:
-        R, S = (np.asarray(Z, dtype=np.float64) - Z.mean(axis=0, dtype=np.float64) for Z in (R, S))
+        R = np.asarray(R, dtype=np.float64) - R.mean(axis=0, dtype=np.float64)
+        S = np.asarray(S, dtype=np.float64) - S.mean(axis=0, dtype=np.float64)
         return cls((R.T @ S) ** 2, (R.T @ R) ** 2, (S.T @ S) ** 2)
 
     def cka(self, columns: np.ndarray) -> float:
         """Linear CKA of the spaces relative to these columns, (m,) bool, 0 … 1."""
-        products = (self.cross, self.source, self.target)
-        cross, source, target = (M[np.ix_(columns, columns)].sum() for M in products)
+        block = np.ix_(columns, columns)
+        cross = self.cross[block].sum()
+        source = self.source[block].sum()
+        target = self.target[block].sum()
         return float(cross / np.sqrt(source * target))
 
     def cka_changed(self, columns: np.ndarray) -> np.ndarray:
@@ -432,7 +437,8 @@ class Products:
 
 def cosine_without(R: np.ndarray, S: np.ndarray) -> tuple[float, np.ndarray]:
     """Mean cosine of paired rows (n, m), and the same without each column, (m,)."""
-    R, S = (np.asarray(Z, dtype=np.float64) for Z in (R, S))
+    R = np.asarray(R, dtype=np.float64)
+    S = np.asarray(S, dtype=np.float64)
     both = np.vecdot(R, S)[:, None]
     first = np.vecdot(R, R)[:, None]
     second = np.vecdot(S, S)[:, None]
@@ -592,7 +598,8 @@ def mixture_pair(condition: float, noise: float, random_state: int) -> tuple[np.
     rng = np.random.default_rng(random_state)
     centres = rng.normal(size=(_GROUPS, _D))
     X = centres[rng.integers(_GROUPS, size=_N)] + 0.5 * rng.normal(size=(_N, _D))
-    left, right = (np.linalg.qr(rng.normal(size=(_D, _D)))[0] for _ in range(2))
+    (left, _) = np.linalg.qr(rng.normal(size=(_D, _D)))
+    (right, _) = np.linalg.qr(rng.normal(size=(_D, _D)))
     Y = X @ (left * np.logspace(0, -np.log10(condition), _D)) @ right
     return X.astype(np.float32), (Y + noise * Y.std() * rng.normal(size=Y.shape)).astype(np.float32)
 

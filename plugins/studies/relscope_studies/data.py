@@ -108,7 +108,8 @@ def anchored_split(
     test = split.test
     if most_rows is not None and most_rows < len(ids):
         kept = np.argsort(row_keys(ids, "rows", random_state))[:most_rows]
-        train, test = (part[np.isin(part, kept)] for part in (train, test))
+        train = train[np.isin(train, kept)]
+        test = test[np.isin(test, kept)]
     if not 1 <= n_anchors <= len(train):
         allowed = f"1 … {len(train):,}, the rows that are not tested on"
         raise SpaceError(f"n_anchors: expected {allowed}, got {n_anchors:,}")

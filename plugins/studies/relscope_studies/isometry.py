@@ -316,10 +316,8 @@ class Isometry(Study):
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         state = settings["random_state"]
-        source, target = (
-            trained_space(settings["network"], settings["width"], 2 * state + second, store, report)
-            for second in (0, 1)
-        )
+        source = trained_space(settings["network"], settings["width"], 2 * state, store, report)
+        target = trained_space(settings["network"], settings["width"], 2 * state + 1, store, report)
         test = held_out_rows(len(source))
         values = compared(source, target, test, state)
         scaled = [
@@ -356,8 +354,9 @@ class Isometry(Study):
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         cells = by_cell(table)
-        ends = [(cells[_BELOW][end], end) for end in (cells[_BELOW].idxmin(), cells[_BELOW].idxmax())]
-        least, most = (f"{short(value, 2)} ({cell})" for value, cell in ends)
+        shares = cells[_BELOW]
+        least = f"{short(shares.min(), 2)} ({shares.idxmin()})"
+        most = f"{short(shares.max(), 2)} ({shares.idxmax()})"
         return sentence(
             "An isometry and a scale explain nine tenths of the held-out spread in a share of {:2} of pairs"
             f" of trainings, the mean of {len(cells)} networks and widths with {len(table) // len(cells)}"
@@ -602,7 +601,8 @@ class AnchorDimension(Study):
 
 def spaces_of_pair(data: str, number: int, store: Store, report: Progress) -> tuple[LatentSpace, LatentSpace]:
     if data == "trainings":
-        first, second = (trained_space(*_TRAINED[number], state, store, report) for state in (0, 1))
+        first = trained_space(*_TRAINED[number], 0, store, report)
+        second = trained_space(*_TRAINED[number], 1, store, report)
         return first, second
     if data == "reduced":
         first, second, *_ = studied_spaces("words", store, report)

@@ -273,8 +273,10 @@ def _hidden(settings: Settings, store: Store, report: Progress) -> tuple[Bootstr
 
 
 def _translated(settings: Settings, store: Store, report: Progress) -> tuple[BootstrapResult, float, int]:
-    corpora = (in_data_folder("corpora", f"{language}.txt.xz") for language in ("english", "french"))
-    english, french = (most_frequent(corpus_words(path, store, report), settings["rows"]) for path in corpora)
+    english_words = corpus_words(in_data_folder("corpora", "english.txt.xz"), store, report)
+    french_words = corpus_words(in_data_folder("corpora", "french.txt.xz"), store, report)
+    english = most_frequent(english_words, settings["rows"])
+    french = most_frequent(french_words, settings["rows"])
     listed = swadesh_pairs(in_data_folder("swadesh", "en"), in_data_folder("swadesh", "fr"))
     pairs = [pair for pair in listed if pair[0] in english.index and pair[1] in french.index]
     method = settings["method"]
@@ -339,7 +341,8 @@ class AnchorOptimisation(Study):
         rng = np.random.default_rng((settings["random_state"], n, n_seeds))
         spaces = _row_by_row(name.removesuffix(_CENTRED), store, report)
         rows = rng.choice(min(_MOST_ROWS, *map(len, spaces)), n, replace=False)
-        X, Y = (space.vectors[rows] for space in spaces)
+        X = spaces[0].vectors[rows]
+        Y = spaces[1].vectors[rows]
         if name.endswith(_CENTRED):
             X = unit_rows(X, mean_row(X))
             Y = unit_rows(Y, mean_row(Y))
@@ -493,7 +496,8 @@ def cranfield(new: str, old: str, store: Store, report: Progress = silent) -> Ma
         raise SpaceError(
             "Cranfield: expected a folder cranfield in the data folder, which RELSCOPE_DATA names, got none"
         )
-    documents, queries = (_texts(folder / f"{name}.parquet", name) for name in ("documents", "queries"))
+    documents = _texts(folder / "documents.parquet", "documents")
+    queries = _texts(folder / "queries.parquet", "queries")
     encoders = [_encoder(name) for name in (old, new)]
     corpora = [encode(documents, encoder, store, report)[0] for encoder in encoders]
     asked = [_queries(documents, queries, encoder, store, report) for encoder in encoders]

@@ -415,7 +415,8 @@ def rank_correlation(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
     from scipy.stats import rankdata
 
     use = ~(np.isnan(x) | np.isnan(y))
-    x, y = (rankdata(np.repeat(side[use], counts[use])) for side in (x, y))
+    x = rankdata(np.repeat(x[use], counts[use]))
+    y = rankdata(np.repeat(y[use], counts[use]))
     if len(x) and np.ptp(x) and np.ptp(y):
         return float(np.corrcoef(x, y)[0, 1])
     return np.nan

@@ -89,7 +89,7 @@ def test_noise_alone_moves_no_class_of_few_separated_rows(noisy_sides):
     assert moved <= 2
 
 
-@pytest.mark.parametrize("kind", ["by length", "rounded"])
+@pytest.mark.parametrize("kind", ["by length", pytest.param("rounded", marks=pytest.mark.slow)])
 def test_noise_that_grows_with_length_of_row_moves_no_class(kind):
     """Classes of unequal lengths, of 30 axes of unequal spread, as pooled word vectors and LSA have. Before, each draw
     with noise by length had a finding."""

@@ -52,7 +52,7 @@ np.savez(f"{folder}/found.npz", **found)
 """
 
 
-@pytest.mark.parametrize("adapter", ["inverse", "whitened"])
+@pytest.mark.parametrize("adapter", ["inverse", pytest.param("whitened", marks=pytest.mark.slow)])
 def test_outside_of_relscope_it_finds_what_was_measured(adapter, tmp_path):
     spaces, judgements = migration_spaces(n=300, n_queries=20, old_topics=6)
     task = Migration(judgements=judgements, adapter=adapter, n_candidates=20, sizes=())
