@@ -172,39 +172,45 @@ def reduction(
     pane, spec = representation_of_pane(pane, spec)
     needed = compute.needed_anchors(pane, anchors)
     n = len(drawn.rows)
-    store = queue().store
     shapes = [(n, len(needed) or space.dimension) for space in pair.spaces]
     shown = fitting_reduction([width for _, width in shapes], spec)
     # The job of a map need not run again, because aligning only rotates finished maps.
     fitting = replace(shown, align=False)
-    drawn_of = compute.pair_key(pair), drawn.digest, pane, needed, projection
+    drawn_of = (compute.pair_key(pair), drawn.digest, pane, needed, projection)
     key = digest_of("reduction 2", RESULTS, fitting, *drawn_of)
-    if sampled := n_fitted(n, fitting) < n:
+    is_sampled = n_fitted(n, fitting) < n
+    if is_sampled:
         key = digest_of(key, "fitted on", n_fitted(n, fitting))
     job = queue().job(key)
     if job is None or retry_requested(job):
-        inputs = [digest_of("drawn rows", i, RESULTS, *drawn_of) for i in range(len(shapes))]
-        settings = pair, drawn.rows, needed, projection, pane
-        if sampled:
+        settings = (pair, drawn.rows, needed, projection, pane)
+        if is_sampled:
             blocks = pane_blocks(*settings)
         else:
             blocks = ([matrix] for matrix in pane_matrices(*settings))
-        for matrix, *of_space in zip(inputs, blocks, shapes, strict=True):
-            put_blocks(store, matrix, *of_space)
-        seconds = reduction_seconds(shapes, fitting)
-        of_pane = ""
-        if pane != "absolute":
-            of_pane = f", {pane}"
-        title = f"{REDUCTIONS[spec.method].title} map{of_pane}"
-        work = reduce_job
-        if spec.method.endswith("-gpu"):
-            work = reduce_on_gpu_job
-        job = queue().submit(key, work, title=title, expected=seconds, spec=fitting, inputs=inputs)
+        inputs = [digest_of("drawn rows", i, RESULTS, *drawn_of) for i in range(len(shapes))]
+        for matrix, blocks_of_space, shape in zip(inputs, blocks, shapes, strict=True):
+            put_blocks(queue().store, matrix, blocks_of_space, shape)
+        job = _submit_reduction(key, pane, shapes, fitting, inputs)
     if job.status().state != "done":
         return job
     arrays = job.result().arrays
     coordinates = align_maps([arrays[f"coordinates_{i}"] for i in range(len(shapes))], shown)
     return coordinates, reduction_note(shown, n_rows=n)
+
+
+def _submit_reduction(
+    key: str, pane: str, shapes: Sequence[tuple[int, int]], spec: ReductionSpec, inputs: Sequence[str]
+) -> Job:
+    """Submit the job that reduces stored matrices of these shapes. `inputs` are their keys."""
+    title = f"{REDUCTIONS[spec.method].title} map"
+    if pane != "absolute":
+        title = f"{title}, {pane}"
+    work = reduce_job
+    if spec.method.endswith("-gpu"):
+        work = reduce_on_gpu_job
+    seconds = reduction_seconds(shapes, spec)
+    return queue().submit(key, work, title=title, expected=seconds, spec=spec, inputs=inputs)
 
 
 def exact_scores(

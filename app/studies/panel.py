@@ -374,18 +374,23 @@ def _table(runs: StudyRuns, own: bool = False) -> pd.DataFrame:
 
 
 def _row(key: str) -> dict[str, Any] | None:
-    known = _rows()
+    """The settings and values of a run, as a row of the table; None if its result is not in the store."""
     store = queue().store
-    place = key, store.bundled_group(key) is None  # a run that came with Relscope may also be run here
-    if place not in known and (row := run_row(key, store)):
-        known[place] = row
-    if store.has(key):
-        return known.get(place)
-    return None
+    if not store.has(key):
+        return None
+    rows = _rows()
+    is_own = store.bundled_group(key) is None  # a run that came with Relscope may also be run here
+    if (key, is_own) not in rows:
+        row = run_row(key, store)
+        if row is None:
+            return None
+        rows[key, is_own] = row
+    return rows[key, is_own]
 
 
 @st.cache_resource(show_spinner=False)
 def _rows() -> dict[tuple[str, bool], dict[str, Any]]:
+    """The rows that were read, by the key of the run and whether it was run here. All sessions share them."""
     return {}
 
 

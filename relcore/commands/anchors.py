@@ -44,10 +44,10 @@ def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ..
     anchors = number_or_ids(options.anchors, usual_anchors(len(space)))
     if not isinstance(anchors, int) or not anchors:
         return anchors or ()
-    if isinstance(space.ids, GuessedIds) and anchors <= len(
-        guesses := np.flatnonzero(~scored_rows(space.ids))
-    ):
-        space = space.take(guesses)
+    if isinstance(space.ids, GuessedIds):
+        guesses = np.flatnonzero(~scored_rows(space.ids))
+        if anchors <= len(guesses):
+            space = space.take(guesses)
     return tuple(select_anchors(space, anchors, options.strategy, random_state=options.random_state))
 
 

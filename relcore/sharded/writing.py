@@ -187,7 +187,7 @@ def _need_folder(goal: str, key: str) -> None:
     for place in dict.fromkeys((goal, written_to)):
         if _begun_by(place) == key:
             return
-        if _begun_by(place) or (filesystem(place)[0].exists(filesystem(place)[1]) and list_files(place)):
+        if _begun_by(place) or _has_files(place):
             raise SpaceError(
                 f"{place!r:.200}: expected a new or empty folder for the shards, got one with files; choose"
                 " another, or remove it"
@@ -198,7 +198,13 @@ def _need_folder(goal: str, key: str) -> None:
         stream.write(json.dumps({"key": key}).encode())
 
 
+def _has_files(place: str) -> bool:
+    (files, path) = filesystem(place)
+    return files.exists(path) and bool(list_files(place))
+
+
 def _begun_by(place: str) -> str:
+    """The key of the computation that began to write this folder; "" if none did."""
     files, path = filesystem(place)
     if not files.exists(beside(path, MARK)):
         return ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.engine import Engine
 from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.invert.inversion import sides
-from relcore.represent.heads import fit_head
+from relcore.represent.heads import Head, fit_head
 from relcore.represent.inverse import InverseRelativeProjection, pruned_decoders
 from relcore.represent.strategies import select_anchors, shared_anchors
 from relcore.represent.translation import Procrustes
@@ -26,7 +27,7 @@ from relcore.scores.score import ChanceLevel
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
-from relcore.stitch.shared_rows import share_rows
+from relcore.stitch.shared_rows import SharedRows, share_rows
 from relcore.studies.data import DATA, LABELLED, SPACES, labelled_spaces, test_ids_of, word_pair
 from relcore.studies.estimates import Estimate, average, count_of, finding, findings_table, mean, mean_score
 from relcore.studies.study import Option, RunResult, Settings, Study, states
@@ -196,7 +197,7 @@ def inversion_sweep(
     """
     source, target = sides(pair, route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
-    test, accuracy, chance = _judge((source, target), pair.ids[chosen], test_ids, n_rows, random_state)
+    classifier = _TargetClassifier.fit((source, target), pair.ids[chosen], test_ids, n_rows, random_state)
     rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
@@ -207,7 +208,7 @@ def inversion_sweep(
     inputs = {"cosine": Engine().map_rows(source.vectors[rows], units[0].T, mean=means[0], unit=True)}
     if route != "within":
         inputs["within"] = Engine().map_rows(target.vectors[rows], units[1].T, mean=means[1], unit=True)
-    tests = Engine().map_rows(source.vectors[test], units[0].T, mean=means[0], unit=True)
+    tests = Engine().map_rows(source.vectors[classifier.rows], units[0].T, mean=means[0], unit=True)
     cells = []
     by_chance = BestCellChance(true, random_state=random_state)
     for pruned in pruned_decoders(units[1], deltas, omegas, random_state):
@@ -224,8 +225,7 @@ def inversion_sweep(
                     # The mean over all permutations of the rows is the product of both mean rows.
                     cell["chance"] = float(mean_row(decoded) @ mean_row(true))
                     by_chance.add(decoded)
-            if accuracy:
-                cell["accuracy"] = accuracy(tests @ decoder + means[1])
+            cell["accuracy"] = classifier.accuracy(tests @ decoder + means[1])
         cells.append(cell)
         report(len(cells), len(deltas) * len(omegas), f"δ {general(pruned.delta)}, ω {pruned.omega}")
     rotation = Procrustes().fit(*pairs).transform(source.vectors[rows])
@@ -236,9 +236,9 @@ def inversion_sweep(
         "n_rows": len(rows),
         "n_anchors": len(chosen),
         "procrustes": 1.0 if route == "within" else float(rotated),
-        "not stitched": accuracy and accuracy(target.vectors[test]),
-        "most frequent class": chance,
-        "test rows": len(test),
+        "not stitched": classifier.accuracy(target.vectors[classifier.rows]),
+        "most frequent class": classifier.chance,
+        "test rows": len(classifier.rows),
         "best by chance, low": null and null.low,
         "best by chance, high": null and null.high,
     }
@@ -269,36 +269,74 @@ class BestCellChance:
         return None
 
 
-def _judge(
-    spaces: tuple[LatentSpace, LatentSpace],
-    anchors: np.ndarray,
-    test_ids: Sequence[str],
-    n_rows: int,
-    random_state: int,
-) -> tuple[np.ndarray, Callable[[np.ndarray], float] | None, float | None]:
-    none = np.empty(0, dtype=np.int64), None, None
-    if any(space.labels is None for space in spaces):
-        return none
-    try:
-        shared = share_rows(spaces)
-        labelled = shared.spaces[0].index.get_indexer(anchors)
-        known_ids = sorted(set(test_ids) & set(shared.ids) - set(anchors))
-        settings = {"test_ids": known_ids, "labels": shared.targets, "random_state": random_state}
-        split = Split.draw(shared.ids, anchors=labelled[labelled >= 0], **settings)
-    except SpaceError:
-        return none
-    test = split.queries(n_rows)
-    train = split.known
-    if len(train) > MOST_TRAIN:
-        keys = row_keys(shared.ids[train], "head", random_state)
-        train = np.sort(train[np.argsort(keys)[:MOST_TRAIN]])
-    if len(np.unique(shared.targets[train])) < len(shared.classes):
-        return none
-    head = fit_head(shared.spaces[1].vectors[train], shared.targets[train], len(shared.classes))
-    targets = shared.targets[test]
-    chance = float((targets == np.bincount(shared.targets).argmax()).mean())
+@dataclass(frozen=True, eq=False)
+class _TargetClassifier:
+    """A classifier of the target space. Without labels, or with too few rows of a class, there is no `head`.
 
-    def accuracy(rows: np.ndarray) -> float:
-        return float((head.probabilities(rows).argmax(axis=1) == targets).mean())
+    Attributes
+    ----------
+    head : Head or None
+    rows : array (t,)
+        Row numbers of the test rows, which are the same in both spaces.
+    classes : array (t,)
+        Their true classes.
+    chance : float or None
+        The share of test rows that have the most frequent class.
+    """
 
-    return spaces[1].rows(shared.ids[test]), accuracy, chance
+    head: Head | None = None
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    classes: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    chance: float | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        spaces: tuple[LatentSpace, LatentSpace],
+        anchors: np.ndarray,
+        test_ids: Sequence[str],
+        n_rows: int,
+        random_state: int,
+    ) -> _TargetClassifier:
+        """Fit the head on labelled rows of the target, up to `MOST_TRAIN`, and choose up to `n_rows` test
+        rows. `anchors` are ids; rows with `test_ids` are tested, if there are such."""
+        if any(space.labels is None for space in spaces):
+            return cls()
+        try:
+            shared = share_rows(spaces)
+            split = _labelled_split(shared, anchors, test_ids, random_state)
+        except SpaceError:
+            return cls()
+        train = split.known
+        if len(train) > MOST_TRAIN:
+            keys = row_keys(shared.ids[train], "head", random_state)
+            train = np.sort(train[np.argsort(keys)[:MOST_TRAIN]])
+        n_classes = len(shared.classes)
+        if len(np.unique(shared.targets[train])) < n_classes:
+            return cls()
+        head = fit_head(shared.spaces[1].vectors[train], shared.targets[train], n_classes)
+        test = split.queries(n_rows)
+        classes = shared.targets[test]
+        most_frequent = np.bincount(shared.targets).argmax()
+        chance = float((classes == most_frequent).mean())
+        return cls(head, spaces[1].rows(shared.ids[test]), classes, chance)
+
+    def accuracy(self, vectors: np.ndarray) -> float | None:
+        """The share of the test rows that the head classifies rightly by these vectors (t, d) of the target;
+        None without a head."""
+        if self.head is None:
+            return None
+        return float((self.head.probabilities(vectors).argmax(axis=1) == self.classes).mean())
+
+
+def _labelled_split(
+    shared: SharedRows, anchors: np.ndarray, test_ids: Sequence[str], random_state: int
+) -> Split:
+    places = shared.spaces[0].index.get_indexer(anchors)
+    return Split.draw(
+        shared.ids,
+        anchors=places[places >= 0],
+        test_ids=sorted(set(test_ids) & set(shared.ids) - set(anchors)),
+        labels=shared.targets,
+        random_state=random_state,
+    )
