@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relcore.base.report import Report
 from relcore.base.settings import setting
@@ -14,6 +14,8 @@ from relcore.commands.options import ByRow, JUnit, Results, Scheduler
 from relcore.drift.check import DriftCheck
 from relcore.drift.check import report as drift_report
 from relcore.drift.thresholds import Thresholds, default_file, read_thresholds
+from relcore.explain.explanation import Explain
+from relcore.explain.moved import moved_in_words
 
 GATES = {
     "either": ("everything_new", "new_queries"),
@@ -35,6 +37,9 @@ class DriftOptions:
         choices=tuple(GATES),
         help="The situation whose alarms decide the exit code; planned: the new version is meant to be"
         " another model, and only broken rows are an alarm.",
+    )
+    why: bool = setting(
+        False, help="Also say which kinds of rows changed most, by their words, texts, labels and columns."
     )
     thresholds: str = setting(
         None,
@@ -78,4 +83,11 @@ def run_drift(options: argparse.Namespace) -> Report:
     drift = inputs.result(task)
     (old, new) = inputs.specs
     charts = inputs.chart("drift", drift, old=old, new=new, drift=task, thresholds=thresholds)
-    return drift_report(drift, drift.judged(thresholds), gate, charts)
+    report = drift_report(drift, drift.judged(thresholds), gate, charts)
+    if not options.why:
+        return report
+    found = inputs.result(Explain(k=drift.k, items=(old, new)))
+    kinds = moved_in_words(found.moved)
+    if not kinds:
+        kinds = f"No kind of rows changed more than others ({found.n_features:,} features tried)."
+    return replace(report, notes=[kinds, *report.notes])

@@ -16,8 +16,9 @@ from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Task
 from relcore.explain.columns import OWN_HELP, column_family, label_family, own_families
-from relcore.explain.families import FeatureFamily
+from relcore.explain.families import FeatureFamily, Features
 from relcore.explain.items import RowItems, items_of
+from relcore.explain.moved import MovedRows, moved_rows
 from relcore.explain.result import Explanation
 from relcore.explain.search import ReasonSearch
 from relcore.explain.words import are_words, frequency_family
@@ -48,7 +49,7 @@ class ExplainSettings:
 
 
 @dataclass(frozen=True)
-class Explain(ExplainSettings, Task[Explanation], kind="explain", version=1, title="Why spaces differ"):
+class Explain(ExplainSettings, Task[Explanation], kind="explain", version=2, title="Why spaces differ"):
     """The task that explains why two spaces of the same rows differ. Shares of further spaces are listed
     beside theirs.
 
@@ -93,7 +94,8 @@ class Explain(ExplainSettings, Task[Explanation], kind="explain", version=1, tit
                 f"explain: expected {FEWEST_ROWS} rows or more that {names} have in common, got {n};"
                 " compare more"
             )
-        of_rows, families = _families(pair, items, self.own)
+        labels = agreed_labels(pair.spaces[:2])
+        of_rows, families = _families(pair.ids.tolist(), items, self.own, labels, pair.source.counts)
         k = min(self.k, len(pair) // 10)
         return ReasonSearch(pair, tuple(families), of_rows, k, self.random_state, n).result(report)
 
@@ -110,9 +112,14 @@ class Explain(ExplainSettings, Task[Explanation], kind="explain", version=1, tit
         return n, match(*taken)
 
 
-def _families(pair: Match, items: RowItems, own: Sequence[str]) -> tuple[str, list[FeatureFamily]]:
+def _families(
+    ids: list[str],
+    items: RowItems,
+    own: Sequence[str] = (),
+    labels: np.ndarray | None = None,
+    counts: np.ndarray | None = None,
+) -> tuple[str, list[FeatureFamily]]:
     """What the rows are called, and the families of their features."""
-    ids = pair.ids.tolist()
     texts = items.texts(ids)
     pictures = items.pictures(ids)
     of_rows = "rows"
@@ -123,18 +130,35 @@ def _families(pair: Match, items: RowItems, own: Sequence[str]) -> tuple[str, li
     elif are_words(ids):
         of_rows = "words"
     families = list(own_families(own, texts or ids))
-    labels = agreed_labels(pair.spaces[:2])
     if labels is not None:
         families.append(label_family(labels, of_rows))
     families += [column_family(name, cells, of_rows) for name, cells in items.columns(ids)]
-    if pair.source.counts is not None:
-        families.append(frequency_family(pair.source.counts, of_rows))
+    if counts is not None:
+        families.append(frequency_family(counts, of_rows))
     given = {"words": ids if of_rows == "words" else None, "texts": texts, "pictures": pictures}
     for entry in FEATURES.values():
         makes, kind = entry.load(), entry.of
         if given[kind] is not None:
             families += list(makes(given[kind]))
     return of_rows, families
+
+
+def rows_that_change(
+    change: np.ndarray, ids: Sequence[str], items: RowItems, labels: np.ndarray | None = None
+) -> tuple[tuple[MovedRows, ...], int]:
+    """The kinds of rows that change more, or less, than all, and the number of features that were tried.
+
+    Parameters
+    ----------
+    change : array (n,)
+        The change of each row, 0 … 1, such as the share of a query's list that changed.
+    """
+    _, families = _families(list(ids), items, labels=labels)
+    n = len(ids)
+    features = Features(families, n)
+    suggesting = row_keys(np.asarray(ids, dtype=object), "explain halves") < 0.5
+    kinds = moved_rows(np.arange(n), change, features, suggesting, np.arange(n))
+    return kinds, len(features)
 
 
 @takes_kinds

@@ -13,6 +13,7 @@ from relcore.base.numbers import and_list, band, percent, short, signed
 from relcore.base.report import Report, Reported, Table
 from relcore.base.version import __version__
 from relcore.explain.coarser import FEWER, PRINCIPAL, ROUNDED, Coarser
+from relcore.explain.moved import MovedRows, moved_in_words
 from relcore.explain.reason import Reason
 
 _P = 0.001  # smaller p-values are printed as "p < .001"
@@ -42,6 +43,8 @@ class Explanation(Reported):
         How one space is a noisier or coarser copy of the other.
     reasons : tuple of Reason
         The strongest first.
+    moved : tuple of MovedRows
+        Kinds of rows of which more, or fewer, neighbours differ than of all rows.
     explained : (float, float)
         Of the neighbours that only the first space lists (only the second), the share that share one of the
         features of the reasons with the row.
@@ -68,6 +71,7 @@ class Explanation(Reported):
     overlap: float
     coarser: Coarser | None
     reasons: tuple[Reason, ...]
+    moved: tuple[MovedRows, ...]
     explained: tuple[float, float]
     smallest: tuple[float, ...]
 
@@ -88,10 +92,15 @@ def report(found: Explanation, figures: Mapping[str, Callable[[], Any]] | None =
         "chance_overlap": found.k / (found.n_rows - 1),
         "explained": list(found.explained),
         "smallest": list(found.smallest),
+        "moved": [_moved_facts(one) for one in found.moved],
         "coarser": found.coarser and asdict(found.coarser),
     }
     table = Table("reasons", reasons_table(found), _shown(found), caption=circumstances(found))
     return Report(headline(found), [table], facts, notes(found), figures or {})
+
+
+def _moved_facts(one: MovedRows) -> dict[str, Any]:
+    return {name: value for name, value in vars(one).items() if name != "rows"}
 
 
 def headline(found: Explanation) -> str:
@@ -181,7 +190,13 @@ def notes(found: Explanation) -> list[str]:
         "Only differences between groups of rows are tested, not what causes them. Features that were not"
         f" tried cannot be found; tried were {and_list(found.families)}."
     )
-    return list(filter(None, (explained_in_words(found), smallest_in_words(found), limits)))
+    lines = (
+        explained_in_words(found),
+        moved_in_words(found.moved),
+        smallest_in_words(found),
+        limits,
+    )
+    return list(filter(None, lines))
 
 
 def circumstances(found: Explanation) -> str:

@@ -13,6 +13,7 @@ from relcore.engine.nearest import nearest_within
 from relcore.explain.coarser import COARSE_ROWS, Coarsening, Coarser, CoarserSearch, coarser_space, overlap
 from relcore.explain.columns import families_of_spaces
 from relcore.explain.families import FeatureFamily, Features
+from relcore.explain.moved import moved_rows
 from relcore.explain.reason import ExampleRow, Reason, ReasonPart
 from relcore.explain.reasons import (
     SMALLEST,
@@ -124,6 +125,7 @@ class ReasonSearch:
         numbers = [one.number for one, reason in zip(significant, reasons, strict=True) if reason in kept]
         first, second = self.lists[:2]
         tried = testing[0]
+        churn = 1 - (first[:, :, None] == second[:, None, :]).any(axis=2).mean(axis=1)
         return Explanation(
             names=tuple(distinct_names(self.pair.spaces)),
             n=self.n,
@@ -135,6 +137,7 @@ class ReasonSearch:
             overlap=overlap(first, second),
             coarser=coarser,
             reasons=tuple(kept),
+            moved=moved_rows(self.queries, churn, self.features, self.suggesting, self.regions),
             explained=_explained(plain, numbers),
             smallest=tuple(smallest_effect(tried, share, len(self.features)) for share in STATED_SHARES),
         )

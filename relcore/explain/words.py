@@ -9,7 +9,7 @@ import numpy as np
 
 from relcore.explain.families import FeatureFamily, partition, sets, tenths
 
-_WORD = re.compile(r"[^\W\d_][\w'’.-]*")
+_WORD = re.compile(r"[^\W\d_]([^\W\d_]|['’.-])*")
 _LENGTHS = (2, 3, 4)  # letters of an ending or a beginning
 _REST = 2  # minimum number of letters beside an ending
 _LONGEST = 12  # letters; longer words are one feature
@@ -23,7 +23,7 @@ _CLASSES: dict[str, tuple[str, Callable[[str], bool]]] = {
 
 
 def are_words(ids: Sequence[str]) -> bool:
-    """Whether most ids are single words. Ids such as 17 or "digits/17" are none."""
+    """Whether most ids are single words. Ids such as 17, r17 or "digits/17" are none."""
     return 2 * sum(bool(_WORD.fullmatch(one)) for one in ids) > len(ids)
 
 

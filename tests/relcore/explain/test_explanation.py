@@ -6,6 +6,8 @@ import pytest
 
 from relcore import Explain, LatentSpace, SpaceError, explain, load_space
 from relcore.explain.coarser import FEWER, KINDS, PRINCIPAL, Coarsening, n_dimensions
+from relcore.explain.explanation import rows_that_change
+from relcore.explain.items import RowItems
 
 N = 1200
 
@@ -224,3 +226,28 @@ def test_numbers_say_how_well_neighbours_predict_them(rng):
 
 def test_n_dimensions_falls_with_the_level():
     assert [n_dimensions(100, level) for level in (0, 1, 3, 1000)] == [100, 50, 10, 1]
+
+
+def test_kinds_of_rows_that_moved(rng):
+    """Rows of one kind get other vectors: nearly all of their neighbours change, and of others few."""
+    X = rows_of(rng)
+    columns = columns_of(rng)
+    Y = turned(rng, X)
+    inside = columns["kind"] == "c"
+    Y[inside] = Y[rng.permutation(np.flatnonzero(inside))]
+    found = explain(X, Y, columns=columns)
+    first = found.moved[0]
+    assert first.title == "rows whose kind is c"
+    assert first.low < first.churn < first.high
+    assert first.churn > 0.8 > 0.5 > first.of_all
+    np.testing.assert_array_equal(first.rows, np.flatnonzero(inside))
+    assert "Neighbours changed more than on average" in found.report().text()
+
+
+def test_rows_that_change_at_random_have_no_kind(rng):
+    items = RowItems()
+    ids = [f"r{row}" for row in range(N)]
+    items.add(LatentSpace(rows_of(rng), ids), columns=columns_of(rng))
+    kinds, n_features = rows_that_change(rng.random(N), ids, items)
+    assert kinds == ()
+    assert n_features > 10
