@@ -22,7 +22,7 @@ _PAGES = Path(__file__).parents[1] / "pages"
 # that draws the tab.
 TABS.own |= {
     "explore scores": Named("Scores", "app.compare.scores:draw"),
-    "explore where they differ": Named("Where they differ", "app.compare.differences:where_they_differ"),
+    "explore why they differ": Named("Why they differ", "app.explain.panel:draw"),
     "explore anchors": Named("Anchors", "app.anchors.panel:draw"),
     "explore selection": Named("Selection", "app.compare.selected_rows:draw"),
     "connect stitch": Named("Stitch", "app.stitch.panel:page"),

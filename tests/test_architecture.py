@@ -89,6 +89,7 @@ APP_FLOORS = (
     "anchors",
     "encode",
     "compare",
+    "explain",
     "spaces",
     "stitch",
     "link",

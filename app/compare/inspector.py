@@ -238,7 +238,7 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
     ids = list(dict.fromkeys([*table["source"], *table["target"]]))
     shown = {}
     if items is not None:
-        shown = _names_of(pair, ids, items)
+        shown = names_of(pair, ids, items)
     rows = dict(zip(ids, pair.source.rows(ids).tolist(), strict=True))
 
     def entry(identifier: str, cosine: float, shared: bool) -> str:
@@ -266,7 +266,7 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
     return f'<div class="relscope-neighbours{kind}" data-pair="{compute.pair_key(pair)}">{sides}</div>'
 
 
-def _names_of(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:
+def names_of(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:
     """For each id, its small picture as HTML, its name in a list, and its full title."""
     rows = pair.source.rows(ids)
     if pair.source.labels is not None:
@@ -296,7 +296,7 @@ def _names_of(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str,
 
 def items_html(pair: Match, ids: list[str], items: Items) -> str:
     cells = ""
-    for image, name, title in _names_of(pair, ids, items).values():
+    for image, name, title in names_of(pair, ids, items).values():
         if not items.has_pictures:
             cells += f'<li title="{plain_html(title)}"><span>{plain_html(name)}</span></li>'
         elif image:
@@ -318,7 +318,7 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
     order = np.argsort(-ranking.similarities.mean(axis=1), kind="stable").tolist()
     shown = {}
     if items is not None:
-        shown = _names_of(pair, ids, items)
+        shown = names_of(pair, ids, items)
 
     def entry(place: int, identifier: str) -> str:
         image, name, title = shown.get(identifier, ("", identifier, identifier))

@@ -92,9 +92,8 @@ def _uses(
         icon=":material/filter_alt:",
         help=help_keep,
         disabled=too_many,
-        on_click=session.edit_spec,
-        args=(f"keep {counted(len(rows), 'row')}", "look"),
-        kwargs={"filter": (*_others(workspace), Condition(SELECTED_ROWS, chosen))},
+        on_click=keep_rows,
+        args=(chosen,),
         key="selection.keep",
     )
     st.button(
@@ -120,8 +119,11 @@ def _uses(
         go(DATA)
 
 
-def _others(workspace: Workspace) -> tuple[Condition, ...]:
-    return tuple(one for one in workspace.look.filter if one.column != SELECTED_ROWS)
+def keep_rows(ids: tuple[str, ...]) -> None:
+    """Add these rows to the filter, in place of rows that were added before."""
+    others = [one for one in session.workspace().look.filter if one.column != SELECTED_ROWS]
+    conditions = (*others, Condition(SELECTED_ROWS, ids))
+    session.edit_spec(f"keep {counted(len(ids), 'row')}", "look", filter=conditions)
 
 
 def _make_spaces(chosen: tuple[str, ...]) -> None:

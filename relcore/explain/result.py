@@ -199,6 +199,12 @@ def notes(found: Explanation) -> list[str]:
     return list(filter(None, lines))
 
 
+def p_in_words(p: float) -> str:
+    if p < _P:
+        return "p < .001"
+    return f"p = {short(p)}"
+
+
 def circumstances(found: Explanation) -> str:
     """The numbers behind the reasons."""
     sample = ""
@@ -248,9 +254,6 @@ def _shown(found: Explanation) -> list[list[str]]:
         return []
     rows = [["feature", "rows", *found.names, "difference", "95 %", "p"]]
     for reason in found.reasons:
-        p = "< .001"
-        if reason.p >= _P:
-            p = short(reason.p)
         rows.append(
             [
                 reason.title,
@@ -258,7 +261,7 @@ def _shown(found: Explanation) -> list[list[str]]:
                 *map(short, reason.shares),
                 signed(reason.difference),
                 band(reason.low, reason.high),
-                p,
+                p_in_words(reason.p).removeprefix("p ").removeprefix("= "),
             ]
         )
         for part in reason.parts:

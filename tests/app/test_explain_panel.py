@@ -1,0 +1,117 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.workspace import Workspace
+from relcore.figures.colorings import SELECTED_ROWS
+from tests.app.conftest import Session, save_space
+
+N = 600
+CLASSES = np.array(["a", "b", "c", "d"])
+PLACE = ("explore", "Why they differ")
+
+
+def words_of(n):
+    return np.array([f"w{row}{'ing' if row % 5 == 0 else 'x'}" for row in range(n)])
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """Two spaces of 600 rows; the second gathers the 150 rows of class b."""
+    rng = np.random.default_rng(0)
+    labels = CLASSES[np.arange(N) % 4]
+    first = rng.normal(size=(N, 8))
+    second = first + 6 * np.eye(8)[0] * (labels == "b")[:, None]
+    specs = [
+        save_space(tmp_path / f"{name}.npz", vectors, labels=labels)
+        for name, vectors in (("first", first), ("second", second), ("third", -first))
+    ]
+    anchors = tuple(f"r{row}" for row in range(12))
+    return Workspace(tuple(specs), specs[0], specs[1], anchors)
+
+
+@pytest.fixture
+def session(workspace, ran_in_place):
+    opened = Session(workspace=workspace, place=None)
+    return opened.open(*PLACE)
+
+
+def selection(session):
+    return session.session_state["relscope.selection"]
+
+
+def test_a_reason_opens_and_its_rows_are_selected(session):
+    assert not session.errors
+    assert "class b" in session.text
+    session.click("explain.open-0")
+    of_b = tuple(f"r{row}" for row in range(1, N, 4))
+    assert selection(session) == of_b
+    lists = session.html.count('class="relscope-neighbours" data-pair')
+    assert lists >= 3
+    assert "has the feature" in session.html
+    before = session.workspace.anchors
+    session.click("explain.anchors")
+    new = session.workspace.anchors[len(before) :]
+    assert session.workspace.anchors[: len(before)] == before
+    assert len(new) == 8
+    assert set(new) <= set(of_b)
+    session.click("explain.filter")
+    (condition,) = session.workspace.look.filter
+    assert (condition.column, condition.classes) == (SELECTED_ROWS, of_b)
+    session.select()
+    session.click("explain.select")
+    assert selection(session) == of_b
+    session.click("explain.open-0")
+    assert selection(session) == ()
+    assert "explain.filter" not in session.keys
+
+
+def test_a_third_model_has_a_bar_of_its_own(workspace, ran_in_place):
+    third = workspace.spaces[2]
+    session = Session(workspace=replace(workspace, others=(third,)), place=None).open(*PLACE)
+    (row,) = [
+        block.value
+        for block in session.at.html
+        if block.value.startswith('<div class="relscope-reason"><span')
+    ][:1]
+    assert row.count("<em>") == 3
+
+
+def test_a_wrong_feature_is_refused_and_a_right_one_is_added_and_removed(session):
+    session.change("button_group", "explain.own-kind", "matches:")
+    session.change("text_input", "explain.own-text", "r[")
+    assert any("expected a regular expression" in error for error in session.errors)
+    assert not [key for key in session.keys if key and key.startswith("explain.own-matches")]
+    session.change("text_input", "explain.own-text", "r.*7$")
+    assert not session.errors
+    assert "explain.own-matches:r.*7$" in session.keys
+    assert "matches:r.*7$" in session.captions
+    session.click("explain.own-matches:r.*7$")
+    assert "matches:r.*7$" not in session.captions
+
+
+def test_no_reason_is_an_answer(workspace, ran_in_place, tmp_path):
+    rng = np.random.default_rng(1)
+    labels = CLASSES[np.arange(N) % 4]
+    common = rng.normal(size=(N, 8))
+    specs = tuple(
+        save_space(tmp_path / f"{name}.npz", common + 0.3 * rng.normal(size=(N, 8)), labels=labels)
+        for name in ("one", "other")
+    )
+    given = replace(workspace, spaces=specs, source=specs[0], target=specs[1])
+    session = Session(workspace=given, place=None).open(*PLACE)
+    assert "No reason found among" in session.text
+    assert "Smallest difference" in session.text
+    assert "explain.open-0" not in session.keys
+    assert len(session.table_with("neighbours kept")) == 400
+
+
+def test_few_rows_are_told_and_the_rows_that_changed_are_listed(make_session):
+    session = make_session(60)
+    session.open(*PLACE)
+    assert not session.errors
+    assert any("100" in one.value for one in session.at.info)
+    session.click("explain.colour")
+    assert session.workspace.view.color_by == "agreement"
+
