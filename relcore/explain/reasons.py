@@ -142,7 +142,8 @@ def evidence_of(responses: list[Response], numbers: list[int], n_tried: int) -> 
         if len({np.sign(one[0]) for one in measured}) > 1:
             effect = 0.0
         found.append((number, n, effect, error))
-    return _corrected(found, n_tried)
+    freedom = [max(1, n_regions(responses[0], number) - 1) for number in numbers]
+    return _corrected(found, freedom, n_tried)
 
 
 def _measured(response: Response, number: int, left: np.ndarray) -> tuple[float, float, int]:
@@ -154,6 +155,11 @@ def _measured(response: Response, number: int, left: np.ndarray) -> tuple[float,
     effect = rows.sum() / n
     terms = response.having_feature(number) & left
     return float(effect), standard_error(response, rows, inside, terms), n
+
+
+def n_regions(response: Response, number: int) -> int:
+    """The number of regions in which the queries with a feature lie."""
+    return len(np.unique(response.places[response.members_of(number)]))
 
 
 def standard_error(response: Response, rows: np.ndarray, inside: np.ndarray, terms: np.ndarray) -> float:
@@ -182,11 +188,16 @@ def standard_error(response: Response, rows: np.ndarray, inside: np.ndarray, ter
     return float(np.sqrt(max(by_row, by_place, by_pair)) / n)
 
 
-def _corrected(found: list[tuple[int, int, float, float]], n_tried: int) -> list[FeatureEvidence]:
-    """The tested features, with p-values corrected by Holm's method over all features that were tried."""
-    from scipy.special import ndtr
+def _corrected(
+    found: list[tuple[int, int, float, float]], freedom: list[int], n_tried: int
+) -> list[FeatureEvidence]:
+    """The tested features, with p-values of Student's t (with the number of regions less one as degrees of
+    freedom), corrected by Holm's method over all features that were tried."""
+    from scipy.special import stdtr
 
-    plain = [2 * float(ndtr(-abs(effect) / max(error, 1e-12))) for _, _, effect, error in found]
+    plain = []
+    for (_, _, effect, error), df in zip(found, freedom, strict=True):
+        plain.append(2 * float(stdtr(df, -abs(effect) / max(error, 1e-12))))
     corrected = [1.0] * len(found)
     largest = 0.0
     for rank, place in enumerate(np.argsort(plain, kind="stable").tolist()):
@@ -202,7 +213,7 @@ def smallest_effect(response: Response, share: float, n_tried: int) -> float:
     The variance of a row is that of features of about this size, plus `_CLUMPED` e (1 − e) for an effect e,
     because some rows gain more neighbours than others. NaN if there are no features of about this size.
     """
-    from scipy.special import ndtri
+    from scipy.special import stdtrit
 
     _, errors, n = effects(response, response.whole())
     wanted = share * response.n_queries
@@ -210,7 +221,9 @@ def smallest_effect(response: Response, share: float, n_tried: int) -> float:
     if not near.any() or wanted < FEWEST_QUERIES:
         return float("nan")
     of_row = float(np.median(np.square(errors[near]) * n[near]))
-    limit = max(-float(ndtri(SIGNIFICANT / (2 * max(n_tried, 1)))), _PROPOSED)
+    regions = [n_regions(response, number) for number in np.flatnonzero(near).tolist()]
+    df = max(1.0, float(np.median(regions)) - 1)
+    limit = max(-float(stdtrit(df, SIGNIFICANT / (2 * max(n_tried, 1)))), _PROPOSED)
     effect = SMALLEST
     for _ in range(_ITERATIONS):
         variance = _CORRELATED * (of_row + _CLUMPED * effect * (1 - effect))
