@@ -450,7 +450,8 @@ def rates_table(cells: pd.DataFrame) -> str:
         f" {covered.size:,} ({covered.mean():.1%}; N = 20, 50, 100, 200:"
         f" {', '.join(f'{one:.1%}' for one in covered.reshape(len(cells), 2, -1).mean(axis=(0, 1)))}); where the"
         f" half touches less than half of the corpus {covered[some].mean():.1%} of {some.sum():,}. Median width:"
-        f" {np.median(width):.0%} of the rows, there {np.median(width[some]):.0%}.",
+        f" {np.median(width):.0%} of the rows, there {np.median(width[some]):.0%}. Each half chooses its own adapter,"
+        " and another adapter finds other candidates; migrate_intervals compares logs with one adapter.",
         f"- Where the new model is clearly worse ({len(worse):,} cells), the cascade loses"
         f" {(worse['keep'] - worse['cascade']).mean():.3f} against keeping on average.\n",
         "| collection | cells, new model better | cascade ≥ bridge − .005 | covered | clear, contradicted |",
