@@ -126,6 +126,7 @@ def described(tmp_path):
     return tmp_path
 
 
+@pytest.mark.filterwarnings("ignore:meta.csv is joined to a.npy by row order")
 def test_columns_of_metadata_without_role_are_on_offer_and_belong_to_their_rows(described):
     spec = SpaceSpec("file", str(described / "a.npy"), options=(("metadata", str(described / "meta.csv")),))
     assert TableColumns(spec).names == ("year", "note")
@@ -175,6 +176,7 @@ def items(path, **options):
     return {dataset.kind: dataset for dataset in row_items(spec, load(spec))}
 
 
+@pytest.mark.filterwarnings("ignore:meta.csv is joined to a.npy by row order")
 def test_texts_and_pictures_of_metadata(with_items):
     found = items(with_items / "a.npy", metadata=str(with_items / "meta.csv"))
     assert found["texts"].ids.tolist() == ["d0", "d1", "d2", "d3"]
@@ -182,7 +184,7 @@ def test_texts_and_pictures_of_metadata(with_items):
     assert found["images"].item(3).getpixel((0, 0)) == 30
 
 
-@pytest.mark.filterwarnings("ignore:holes")
+@pytest.mark.filterwarnings("ignore:holes", "ignore:meta.csv is joined to holes.npy by row order")
 def test_rows_that_are_left_out_shift_nothing(with_items):
     options = {"metadata": str(with_items / "meta.csv"), "invalid": "drop"}
     for more, row in (({}, "d2"), ({"ids": "rows"}, "2")):

@@ -19,6 +19,7 @@ def relatives(n, m):
     return rng.normal(size=(n, 9)).astype(np.float32), rng.normal(size=(m, 9)).astype(np.float32)
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in exp")  # in POT
 def test_blocks_give_the_largest_entries_of_the_transport_plan_of_pot(monkeypatch):
     import ot  # takes seconds
 
