@@ -114,4 +114,3 @@ def test_few_rows_are_told_and_the_rows_that_changed_are_listed(make_session):
     assert any("100" in one.value for one in session.at.info)
     session.click("explain.colour")
     assert session.workspace.view.color_by == "agreement"
-

@@ -141,7 +141,7 @@ def recipe(tmp_path, rng):
     return Panes(*ends, ("r0", "r50", "r100"), view=view, reduction=ReductionSpec(fit="first"))
 
 
-@pytest.mark.filterwarnings("ignore:meta.csv is joined to a.npy by row order")
+@pytest.mark.filterwarnings("ignore:meta.csv is joined")
 def test_look_travels_in_recipe_and_hidden_rows_are_not_drawn(recipe):
     look = MapLook(hidden=("b",), second="column:year", second_hidden=("1/8",))
     looking = dataclasses.replace(recipe, look=look)

@@ -72,7 +72,7 @@ def test_a_recipe_keeps_the_metrics(run, files, options):
     run("figure r.json -o again.svg")
 
 
-@pytest.mark.filterwarnings("ignore:a.csv. 'price' left out")
+@pytest.mark.filterwarnings("always:a.csv. 'price' left out")
 def test_numbers_beside_a_numbered_run_are_no_dimensions(capsys, tmp_path):
     vectors = np.random.default_rng(0).normal(size=(60, 5))
     names = [f"v{place}" for place in range(5)]
