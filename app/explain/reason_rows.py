@@ -110,13 +110,16 @@ def _draw(
     kind = "reason"
     if row.is_part:
         kind = "reason-part"
+    icon = ":material/chevron_right:"
+    if is_open:
+        icon = ":material/expand_more:"
     with st.container(
         key=f"explain-{kind}-{row.key}", horizontal=True, vertical_alignment="center", gap="small"
     ):
         st.button(
             plain(f"{row.title[:1].upper()}{row.title[1:]}"),
             key=f"explain.open-{row.key}",
-            icon=":material/expand_more:" if is_open else ":material/chevron_right:",
+            icon=icon,
             type="tertiary",
             on_click=_toggle,
             args=(row.key, ids),
