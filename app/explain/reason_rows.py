@@ -69,8 +69,9 @@ def draw_reasons(workspace: Workspace, models: Match, found: Explanation) -> Non
         f"<small>Share of a row's {found.k} nearest neighbours that have the feature, too</small></div>"
     )
     ids = _compared_ids(models)
-    for row in rows:
-        _draw(workspace, models, found.names, row, ids, limit)
+    with st.container(key="explain-rows", gap=None):
+        for row in rows:
+            _draw(workspace, models, found.names, row, ids, limit)
 
 
 def _row(key: str, found: Explanation, reason: Reason) -> ReasonRow:
@@ -107,6 +108,9 @@ def _draw(
 ) -> None:
     is_open = st.session_state.get(_OPEN) == row.key
     ids = tuple(map(str, compared_ids[row.rows]))
+    icon = ":material/chevron_right:"
+    if is_open:
+        icon = ":material/expand_more:"
     kind = "reason"
     if row.is_part:
         kind = "reason-part"

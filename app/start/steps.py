@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import streamlit as st
 
-from app import compute, exports, panes
+from app import compute, exports, panes, session
 from app.components.small_maps import SmallMap, small_maps
 from app.glossary.terms import linked_html
-from app.places import RESEARCH, go
+from app.places import EXPLORE, RESEARCH, go
 from app.start.stars import CHOICE, DRAG, RULERS, stars
 from app.start.words import (
     MODELS,
@@ -28,6 +28,7 @@ from app.start.words import (
     words,
 )
 from app.tables import bars
+from app.workspace import BUNDLED
 from relcore.base.numbers import percent
 from relcore.compare.scene import (
     PLANE,
@@ -90,6 +91,19 @@ def two_trainings() -> None:
         told = "Two networks learn the digits before your eyes, in seconds."
         if st.button("See two trainings", icon=":material/timeline:", key="story.training", help=told):
             go(RESEARCH, "Training")
+        if st.button(
+            "What FastText knows and Word2Vec does not",
+            icon=":material/difference:",
+            key="story.why",
+            help="Opens Explore: which words are neighbours in one model more than in the other, and why.",
+            on_click=_compare_words,
+        ):
+            go(EXPLORE, "Why they differ")
+
+
+def _compare_words() -> None:
+    if session.workspace().models[:2] != BUNDLED:
+        session.compare("compare the bundled words", *BUNDLED)
 
 
 def same_shape() -> None:

@@ -3,7 +3,7 @@ with a picture.
 
     python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished] [--only-texts]
 
-Groups: digits, sentences, study-encoders, bootstrap, differences, migration-example, and the names of
+Groups: digits, sentences, study-encoders, bootstrap, explain, migration-example, and the names of
 studies; default: all that are there. Each is what its page computes with its default settings. The groups
 take 10 s to an hour of one core. Commit first: date and commit are written beside the results. The findings
 in docs/places.md are then written from the runs that come with Relscope; with --only-texts nothing else is.
@@ -21,21 +21,20 @@ from pathlib import Path
 from typing import Any
 
 from relcore.base.names import STUDIES
-from relcore.catalog.catalog import held_out_ids, stored_encoding_spec
+from relcore.catalog.catalog import SpaceSpec, held_out_ids, load, stored_encoding_spec
 from relcore.catalog.encodings import encode, encoding_key, key_of, space_of
 from relcore.catalog.naming import EXAMPLES, example_spaces
 from relcore.catalog.task import Task
-from relcore.compare.differences import Differences
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder
 from relcore.encoders.words import BUNDLED, load_words
+from relcore.explain.explanation import Explain
 from relcore.linking.link import BootstrapSpec
 from relcore.migrate import migration
 from relcore.migrate.thresholds import ThresholdChange
 from relcore.runs.entries import FOLDER, bundled_results
 from relcore.runs.store import Store
 from relcore.runs.work import Context
-from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.shared_rows import share_rows
 from relcore.stitch.stitching import StitchSpec
@@ -94,12 +93,6 @@ def migration_keys(store: Store) -> list[str]:
     return [*keys, finish(ThresholdChange(**settings), spaces, store)]
 
 
-def paired_words() -> tuple[LatentSpace, LatentSpace]:
-    """The two bundled word spaces, row by row as the pages pair them."""
-    pair = match(*(load_words(name) for name in BUNDLED))
-    return pair.source, pair.target
-
-
 def finish(task: Task, spaces: Sequence[LatentSpace], store: Store) -> str:
     """Run a task: its key."""
     key = task.key(spaces)
@@ -119,8 +112,9 @@ def keys_of(group: str, store: Store) -> list[str]:
         return [encoding_key(dataset.digest, encoder) for encoder in encoders]
     if group == "bootstrap":
         return [finish(BootstrapSpec(), [load_words(name) for name in BUNDLED], store)]
-    if group == "differences":
-        return [finish(Differences(), paired_words(), store)]
+    if group == "explain":
+        specs = tuple(SpaceSpec("bundled", name) for name in BUNDLED)
+        return [finish(Explain(items=specs), [load(spec) for spec in specs], store)]
     if group == migration.GROUP:
         return migration_keys(store)
     study = study_of(group)
