@@ -13,6 +13,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.cells import numbers_in, quantities_in
 from relcore.catalog.row_tables import TableColumns
 from relcore.compare.agreement import AGREEMENT_ROWS, neighbour_agreement
 from relcore.figures.colorings import EDGES, ColorScale, column_title, number_text
@@ -22,7 +23,6 @@ from relcore.spaces.space import LatentSpace
 
 _COMPARED = 250_000_000  # number of pairs of rows that are compared in about a second
 MOST_CLASSES = 20  # as many classes as there are colours that people can distinguish
-WHOLE_CLASSES = 12  # maximum number of values in a column of whole numbers that holds classes, not quantities
 _MOST_READ = 24  # number of columns in the cache
 Cells = Callable[[str], pd.Series]
 
@@ -108,11 +108,9 @@ def cells_in(match: Match, rows: np.ndarray, name: str, cells: Cells | None) -> 
     if cells is None:
         raise SpaceError(f"color_by: expected spaces with a column {name!r:.80}, got spaces without a table")
     column = _at(match, rows, cells(name))
-    numbers = numbers_in(column)
+    numbers = quantities_in(column)
     if numbers is not None:
-        known = np.unique(numbers[np.isfinite(numbers)])
-        if len(known) > WHOLE_CLASSES or not np.array_equal(known, np.round(known)):
-            return numbers
+        return numbers
     codes, distinct = pd.factorize(column)
     return np.array([*map(_class, distinct), ""], dtype=object)[codes].tolist()
 
@@ -153,18 +151,6 @@ def rows_table(
     for name in tables:
         columns.setdefault(name, _at(match, rows, cells(name)))
     return pd.DataFrame(columns).infer_objects()
-
-
-def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
-    """The cells as numbers (m,), with NaN for empty cells. None if any cell is not a number, or if all are
-    empty."""
-    written = pd.Series(cells, dtype=object)
-    empty = (written.isna() | (written == "")).to_numpy()
-    values = pd.to_numeric(written.mask(empty), errors="coerce").to_numpy(dtype=np.float64, copy=True)
-    values[~np.isfinite(values)] = np.nan
-    if empty.all() or (np.isnan(values) & ~empty).any():
-        return None
-    return values
 
 
 def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:

@@ -8,8 +8,9 @@ from itertools import product
 
 import numpy as np
 
-from relcore.base.rows import centred, lengths, mean_row, unit_rows
+from relcore.base.rows import unit_rows
 from relcore.engine.nearest import nearest_within
+from relcore.represent.noise import BY_LENGTH, EQUAL, ROUNDED, noise_sizes, noisy
 from relcore.scores.neighbours import jaccard_rows
 
 # A little noise changes the neighbours of rows in dense groups, so agreement differs by class even if no
@@ -162,38 +163,11 @@ def _expected_means(
     return fitted, error
 
 
-EQUAL = "of one size"
-BY_LENGTH = "by length"
-ROUNDED = "rounded"
 # Rounding cannot explain two noisy copies of one space, because they would have the same error.
 _EXPLANATIONS = [
     *product((EQUAL, BY_LENGTH), (False, True), (0, 1)),
     *product((ROUNDED,), (False,), (0, 1)),
 ]
-
-
-def noisy(rows: np.ndarray, kind: str, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The rows (n, d) with normal noise of these sizes (n, 1). If the kind is rounding, the rows rounded to
-    steps of these sizes."""
-    if kind == ROUNDED:
-        return np.rint(rows / sizes) * sizes
-    moved = rng.standard_normal(rows.shape, dtype=np.float32)
-    moved *= sizes
-    moved += rows
-    return moved
-
-
-def noise_sizes(X: np.ndarray, kind: str) -> np.ndarray:
-    """The size (n, 1) of the noise of each row at level 1. Depending on the kind, it is the standard
-    deviation of all centred numbers, the root mean square of the row, or the largest absolute number in the
-    row."""
-    if kind == EQUAL:
-        return np.full((len(X), 1), centred(X, mean_row(X)).std(dtype=np.float64), dtype=np.float32)
-    if kind == ROUNDED:
-        sizes = np.abs(X).max(axis=1)
-    else:
-        sizes = lengths(X) / np.sqrt(X.shape[1])
-    return np.maximum(sizes, np.finfo(np.float32).tiny)[:, None].astype(np.float32)
 
 
 def _overlap_under_noise(

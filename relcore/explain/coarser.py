@@ -15,11 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from relcore.base.rows import centred, mean_row, unit_rows
-from relcore.compare.noise import BY_LENGTH, EQUAL, ROUNDED, noise_sizes
 from relcore.engine.nearest import nearest_within
 from relcore.explain.families import Features
 from relcore.explain.reasons import effects
 from relcore.explain.responses import of_neighbours
+from relcore.represent.noise import BY_LENGTH, EQUAL, ROUNDED, noise_sizes
 
 FEWER = "fewer dimensions"
 PRINCIPAL = "principal axes"

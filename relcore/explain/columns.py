@@ -12,7 +12,7 @@ from scipy import sparse
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import mean_row, unit_rows
-from relcore.compare.columns import WHOLE_CLASSES, numbers_in
+from relcore.catalog.cells import numbers_in, quantities_in
 from relcore.explain.families import FeatureFamily, partition, tenths
 from relcore.spaces.matching import Match, distinct_names
 from relcore.spaces.space import LatentSpace
@@ -37,11 +37,11 @@ def column_family(name: str, cells: Sequence[Any], of_rows: str = "rows") -> Fea
     >>> column_family("colour", ["red", "blue"] * 50).titles
     ('rows whose colour is blue', 'rows whose colour is red')
     """
+    quantities = quantities_in(cells)
+    if quantities is not None:
+        return tenths(name, quantities, name, of_rows)
     numbers = numbers_in(cells)
     if numbers is not None:
-        known = np.unique(numbers[np.isfinite(numbers)])
-        if len(known) > WHOLE_CLASSES or not np.array_equal(known, np.round(known)):
-            return tenths(name, numbers, name, of_rows)
         cells = ["" if np.isnan(number) else f"{number:.0f}" for number in numbers]
     texts = ["" if cell is None or cell != cell else str(cell) for cell in cells]
     return partition(

@@ -15,7 +15,9 @@ from relcore.commands.by_shard import samples
 from relcore.commands.command import command, values_of
 from relcore.commands.inputs import Inputs
 from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, Results, Sample
+from relcore.explain.items import items_of
 from relcore.migrate.blind_test import AFTER, BlindAnswers, with_answers
+from relcore.migrate.changed_queries import KEEP, changed_queries_in_words
 from relcore.migrate.cheaper_index import CheaperIndex
 from relcore.migrate.migration import Migration
 from relcore.migrate.price import UNKNOWN, Rate
@@ -78,6 +80,10 @@ class MigrateOptions:
         metavar="N",
         help="Without --price: the same, as a number of rows that need not be embedded.",
     )
+    why: bool = setting(
+        False,
+        help="Also say for which kinds of queries the results change most, by words, labels and columns.",
+    )
     export: Path = setting(
         None,
         metavar="FOLDER",
@@ -119,6 +125,8 @@ def run_migrate(options: argparse.Namespace) -> Report:
     report = _with_thresholds(report, inputs, task, result)
     if options.compress:
         report = _with_cheaper_indexes(report, inputs, task, result)
+    if options.why:
+        report = _with_kinds_of_queries(report, inputs, result)
     if options.export:
         report = _with_export(report, inputs, result)
     return inputs.noted(report)
@@ -191,6 +199,15 @@ def _with_thresholds(report: Report, inputs: Inputs, task: Migration, result: Mi
 
 def _numbers(outcome: ThresholdOutcome) -> dict[str, float]:
     return {name: value for name, value in vars(outcome).items() if isinstance(value, int | float)}
+
+
+def _with_kinds_of_queries(report: Report, inputs: Inputs, result: MigrationResult) -> Report:
+    """The report with a note for each option that finds other results than the old model."""
+    specs = inputs.specs[2:] or inputs.specs
+    items = items_of(specs)
+    options = [option for option in result.found if option != KEEP]
+    notes = [changed_queries_in_words(result, option, items) for option in options]
+    return replace(report, notes=[*report.notes, *notes])
 
 
 def _with_cheaper_indexes(report: Report, inputs: Inputs, task: Migration, result: MigrationResult) -> Report:

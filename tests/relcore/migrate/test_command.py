@@ -9,6 +9,7 @@ import pytest
 from relcore.base.records import to_json
 from relcore.migrate.adapter_files import load
 from relcore.migrate.blind_test import Answer, BlindAnswers, questions
+from relcore.migrate.changed_queries import changed_share
 from relcore.migrate.migration import Migration
 from relcore.migrate.thresholds import ThresholdChange
 from tests.relcore.migrate.planted import migration_spaces
@@ -77,6 +78,24 @@ def test_costs_of_a_year_are_in_the_currency_and_each_quantity_has_one_name(run,
     assert "saves less than 20 EUR in a year" in text
     assert "nDCG@10 in the choice" in text
     assert json.loads(run(call, "--json"))["rate"]["currency"] == "EUR"
+
+
+def test_kinds_of_queries_that_change(run, vectors):
+    """The planted queries have no kinds, so there are none to find."""
+    notes = json.loads(run(JUDGED, "--why", "--json"))["notes"]
+    (told,) = [note for note in notes if note.startswith("By “re-embed”")]
+    assert "of the results of a query change. No kind of queries changes more than others" in told
+
+
+def test_changed_share_is_that_of_sets(vectors):
+    result = Migration(sizes=()).run(list(vectors[:2]))
+    for option in result.found:
+        shares = changed_share(result, option)
+        for place in (0, len(shares) - 1):
+            old = set(result.found["keep"][place].tolist()) - {-1}
+            kept = old & set(result.found[option][place].tolist())
+            assert shares[place] == pytest.approx(1 - len(kept) / len(old))
+    assert not changed_share(result, "keep").any()
 
 
 def test_what_is_wrong_is_told(refuse, vectors):
