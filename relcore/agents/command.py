@@ -153,9 +153,13 @@ def confine() -> None:
 
 def need_open(options: argparse.Namespace) -> None:
     """Raise a SpaceError unless the caller may read every path in these options. Loading a space checks its
-    path again, but paths of judgements, pairs and thresholds are checked only here.
+    path again, but paths of judgements, pairs and thresholds are checked only here. Defaults, such as the
+    address of a provider that is not used, name no path of the caller.
     """
-    for value in vars(options).values():
+    usual = {action.dest: action.default for action in _parser(options.arguments[0])._actions}
+    for name, value in vars(options).items():
+        if name in usual and value == usual[name]:
+            continue
         if isinstance(value, list | tuple):
             values = value
         else:

@@ -25,6 +25,7 @@ ASKED = {
         TWO | {"anchors": "30", "k": 7, "metrics": ["mrr", "cka"]},
         "compare first.npz second.npz --anchors 30 -k 7 --metrics mrr,cka",
     ),
+    "explain": (TWO | {"k": 7}, "explain first.npz second.npz -k 7"),
     "migrate": (VERSIONS | {"curve": False}, "migrate first.npz second.npz --no-curve"),
     "drift": (VERSIONS, "drift first.npz second.npz"),
     "passport": ({"files": ["card.safetensors", "second.npz"]}, "passport check card.safetensors second.npz"),

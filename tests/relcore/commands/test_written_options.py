@@ -16,6 +16,7 @@ available
 encode digits --encoder pixels --limit 40
 project first.npz --anchors 7 -o made.npz
 compare first.npz second.npz --anchors 7
+explain first.npz second.npz
 audit first.npz second.npz --anchors 30
 drift first.npz second.npz
 adapt adapter
