@@ -5,6 +5,7 @@ import pytest
 
 from app import panes, session
 from app.start import steps, story
+from app.workspace import BUNDLED
 from relcore import load_words, match, select_anchors
 from relcore.base.numbers import percent
 from relcore.catalog.catalog import held_out_ids, load
@@ -117,3 +118,12 @@ def test_the_card_of_a_new_model_opens_the_example(make_session):
     shown = session.open("start").click("start.migrate").workspace
     assert shown.example
     assert session.click("history.undo").workspace == replace(shown, example=False)
+
+
+def test_the_story_opens_why_the_words_differ(make_session, ran_in_place):
+    session = make_session(place=()).open("start")
+    session.at.query_params["step"] = "1"
+    session.run().click("story.why")
+    assert session.workspace.models == BUNDLED
+    assert ran_in_place == []  # the result comes with Relscope
+    assert "explain.open-0" in session.keys
