@@ -175,7 +175,9 @@ class BlockRows:
         rows = self.centred(representation.frame)
         name = f"{representation.frame} squared"
         squares = self._once(name, self.device.scaled, rows, rows)
-        return squares @ (representation.factors * representation.factors)
+        # OpenBLAS may report invalid values of the memory that it overwrites. Rows are finite: they were checked.
+        with np.errstate(invalid="ignore"):
+            return squares @ (representation.factors * representation.factors)
 
     def _turned(self, representation: Representation) -> Array:
         rows = self.centred(representation.frame)
