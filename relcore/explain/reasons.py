@@ -142,8 +142,7 @@ def evidence_of(responses: list[Response], numbers: list[int], n_tried: int) -> 
         if len({np.sign(one[0]) for one in measured}) > 1:
             effect = 0.0
         found.append((number, n, effect, error))
-    freedom = [max(1, n_regions(responses[0], number) - 1) for number in numbers]
-    return _corrected(found, freedom, n_tried)
+    return _corrected(found, n_tried)
 
 
 def _measured(response: Response, number: int, left: np.ndarray) -> tuple[float, float, int]:
@@ -155,11 +154,6 @@ def _measured(response: Response, number: int, left: np.ndarray) -> tuple[float,
     effect = rows.sum() / n
     terms = response.having_feature(number) & left
     return float(effect), standard_error(response, rows, inside, terms), n
-
-
-def n_regions(response: Response, number: int) -> int:
-    """The number of regions in which the queries with a feature lie."""
-    return len(np.unique(response.places[response.members_of(number)]))
 
 
 def standard_error(response: Response, rows: np.ndarray, inside: np.ndarray, terms: np.ndarray) -> float:
@@ -188,16 +182,14 @@ def standard_error(response: Response, rows: np.ndarray, inside: np.ndarray, ter
     return float(np.sqrt(max(by_row, by_place, by_pair)) / n)
 
 
-def _corrected(
-    found: list[tuple[int, int, float, float]], freedom: list[int], n_tried: int
-) -> list[FeatureEvidence]:
-    """The tested features, with p-values of Student's t (with the number of regions less one as degrees of
+def _corrected(found: list[tuple[int, int, float, float]], n_tried: int) -> list[FeatureEvidence]:
+    """The tested features, with p-values of Student's t (with the number of queries less one as degrees of
     freedom), corrected by Holm's method over all features that were tried."""
     from scipy.special import stdtr
 
     plain = []
-    for (_, _, effect, error), df in zip(found, freedom, strict=True):
-        plain.append(2 * float(stdtr(df, -abs(effect) / max(error, 1e-12))))
+    for _, n, effect, error in found:
+        plain.append(2 * float(stdtr(max(n - 1, 1), -abs(effect) / max(error, 1e-12))))
     corrected = [1.0] * len(found)
     largest = 0.0
     for rank, place in enumerate(np.argsort(plain, kind="stable").tolist()):
@@ -221,9 +213,7 @@ def smallest_effect(response: Response, share: float, n_tried: int) -> float:
     if not near.any() or wanted < FEWEST_QUERIES:
         return float("nan")
     of_row = float(np.median(np.square(errors[near]) * n[near]))
-    regions = [n_regions(response, number) for number in np.flatnonzero(near).tolist()]
-    df = max(1.0, float(np.median(regions)) - 1)
-    limit = max(-float(stdtrit(df, SIGNIFICANT / (2 * max(n_tried, 1)))), _PROPOSED)
+    limit = max(-float(stdtrit(wanted - 1, SIGNIFICANT / (2 * max(n_tried, 1)))), _PROPOSED)
     effect = SMALLEST
     for _ in range(_ITERATIONS):
         variance = _CORRELATED * (of_row + _CLUMPED * effect * (1 - effect))

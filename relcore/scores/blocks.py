@@ -175,7 +175,7 @@ class BlockRows:
         rows = self.centred(representation.frame)
         name = f"{representation.frame} squared"
         squares = self._once(name, self.device.scaled, rows, rows)
-        # OpenBLAS may report invalid values of memory that it overwrites. The rows were checked: they are finite.
+        # OpenBLAS may report invalid values of memory that it overwrites. The rows are known to be finite.
         with np.errstate(invalid="ignore"):
             return squares @ (representation.factors * representation.factors)
 
