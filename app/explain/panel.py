@@ -12,11 +12,12 @@ from app.explain import changed_rows, own_features
 from app.explain.reason_rows import draw_reasons
 from app.glossary.card import caption
 from app.page_settings import remembered
-from app.plain_text import bold_numbers
+from app.plain_text import bold_numbers, plain
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.explain.chart import ReasonsChart
 from relcore.explain.explanation import FEWEST_ROWS, Explain
+from relcore.explain.moved import moved_in_words
 from relcore.explain.result import (
     Explanation,
     circumstances,
@@ -57,8 +58,10 @@ def _reasons(workspace: Workspace, models: Match) -> None:
         if found is None:
             return
         _sentences(found)
-        if found.reasons:
+        _untested(found, task)
+        if found.reasons or found.own:
             draw_reasons(workspace, models, found)
+        if found.reasons:
             specs = workspace.models
             recipe = ReasonsChart(spaces=specs, digests=compute.digests(specs), explain=task)
             exports.export_bar(recipe.draw(found), "explain")
@@ -82,14 +85,20 @@ def _task(workspace: Workspace, n: int) -> Explain:
     return Explain(k=int(k), own=own, items=workspace.models)
 
 
+def _untested(found: Explanation, task: Explain) -> None:
+    """Name the user's features that too few or nearly all rows have."""
+    tested = {own.family for own in found.own}
+    for feature in task.own:
+        if feature not in tested:
+            st.caption(f"{plain(feature)} was not tested: too few rows have it, or all.")
+
+
 def _sentences(found: Explanation) -> None:
     """The answer in short lines, the strongest reason first."""
     first, *others = sentences(found)
     lines = [f'<p class="relscope-lead relscope-why">{bold_numbers(first)}</p>']
-    more = list(others)
-    if found.reasons:
-        more.append(explained_in_words(found))
-    else:
+    more = [*others, explained_in_words(found), moved_in_words(found.moved)]
+    if not found.reasons:
         more.append(smallest_in_words(found))
     lines += [f'<p class="relscope-why">{bold_numbers(line)}</p>' for line in more if line]
     st.html("".join(lines))

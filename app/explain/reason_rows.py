@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -57,12 +57,16 @@ def _compared_ids(models: Match) -> np.ndarray:
 
 
 def draw_reasons(workspace: Workspace, models: Match, found: Explanation) -> None:
-    """Draw a row for each reason, of which there is one or more, and below it a row for each of its parts."""
+    """Draw a row for each reason, below it a row for each of its parts, and a row for each feature of the
+    user's own. There is one row or more."""
     rows = []
     for number, reason in enumerate(found.reasons):
         rows.append(_row(f"{number}", found, reason))
         rows += [_part_row(f"{number}-{place}", part) for place, part in enumerate(reason.parts)]
-    limit = max(max(row.shares) for row in rows)
+    for number, own in enumerate(found.own):
+        row = _row(f"own-{number}", found, own)
+        rows.append(replace(row, title=f"your feature: {row.title}"))
+    limit = max(0.01, *(max(row.shares) for row in rows))
     legend = "".join(f"<span><i></i>{plain_html(name)}</span>" for name in found.names)
     st.html(
         f'<div class="relscope-reason relscope-legend"><p>{legend}</p>'

@@ -43,6 +43,8 @@ class Explanation(Reported):
         How one space is a noisier or coarser copy of the other.
     reasons : tuple of Reason
         The strongest first.
+    own : tuple of Reason
+        The user's own features, each tested alone, whether they are reasons or not.
     moved : tuple of MovedRows
         Kinds of rows of which more, or fewer, neighbours differ than of all rows.
     explained : (float, float)
@@ -71,6 +73,7 @@ class Explanation(Reported):
     overlap: float
     coarser: Coarser | None
     reasons: tuple[Reason, ...]
+    own: tuple[Reason, ...]
     moved: tuple[MovedRows, ...]
     explained: tuple[float, float]
     smallest: tuple[float, ...]
@@ -162,6 +165,15 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def own_in_words(found: Explanation, own: Reason) -> str:
+    """The shares of a feature of the user's own, with their difference."""
+    shares = [f"{short(share)} in {name}" for name, share in zip(found.names, own.shares, strict=True)]
+    return (
+        f"Your feature, {own.title}: share of the {found.k} nearest that have it, too, {and_list(shares)}"
+        f" (difference {signed(own.difference)}, 95 %: {band(own.low, own.high)}; {p_in_words(own.p)})."
+    )
+
+
 def explained_in_words(found: Explanation) -> str:
     """How much the reasons explain. Returns "" if there is none."""
     if not found.reasons:
@@ -191,6 +203,7 @@ def notes(found: Explanation) -> list[str]:
         f" tried cannot be found; tried were {and_list(found.families)}."
     )
     lines = (
+        *(own_in_words(found, own) for own in found.own),
         explained_in_words(found),
         moved_in_words(found.moved),
         smallest_in_words(found),

@@ -11,7 +11,7 @@ import numpy as np
 from relcore.base.rows import centred, mean_row, unit_rows
 from relcore.engine.nearest import nearest_within
 from relcore.explain.coarser import COARSE_ROWS, Coarsening, Coarser, CoarserSearch, coarser_space, overlap
-from relcore.explain.columns import families_of_spaces
+from relcore.explain.columns import CONTAINS, MATCHES, families_of_spaces
 from relcore.explain.families import FeatureFamily, Features
 from relcore.explain.moved import moved_rows
 from relcore.explain.reason import ExampleRow, Reason, ReasonPart
@@ -137,6 +137,7 @@ class ReasonSearch:
             overlap=overlap(first, second),
             coarser=coarser,
             reasons=tuple(kept),
+            own=self._own(plain, plain_suggesting, testing),
             moved=moved_rows(self.queries, churn, self.features, self.suggesting, self.regions),
             explained=_explained(plain, numbers),
             smallest=tuple(smallest_effect(tried, share, len(self.features)) for share in STATED_SHARES),
@@ -177,7 +178,6 @@ class ReasonSearch:
     ) -> Reason | None:
         """The reason for a tested feature. None if the plain difference has another sign than what was
         tested, or if earlier reasons explain most of it."""
-        feature = self.features.listed[found.number]
         inside = response.members_of(found.number)
         rows = response.rows_of(found.number, response.whole())
         difference = float(rows.sum() / inside.sum())
@@ -185,6 +185,13 @@ class ReasonSearch:
             return None
         if not coarse and abs(found.effect) < _OWN * abs(difference):
             return None
+        return self._described(response, suggesting, found)
+
+    def _described(self, response: Response, suggesting: Response, found: FeatureEvidence) -> Reason:
+        feature = self.features.listed[found.number]
+        inside = response.members_of(found.number)
+        rows = response.rows_of(found.number, response.whole())
+        difference = float(rows.sum() / inside.sum())
         terms = response.having_feature(found.number)
         reach = Z95 * standard_error(response, rows, inside, terms)
         every_row = self.features.of_rows(np.arange(len(self.pair)))
@@ -205,6 +212,16 @@ class ReasonSearch:
             examples=self._examples(response, found.number, np.sign(difference)),
             rows=np.flatnonzero(_column(every_row, found.number)),
         )
+
+    def _own(self, response: Response, suggesting: Response, testing: list[Response]) -> tuple[Reason, ...]:
+        """The user's own features, each tested alone, whether they are reasons or not."""
+        found = []
+        for number, feature in enumerate(self.features.listed):
+            own = feature.family.startswith((CONTAINS, MATCHES))
+            if own and response.members_of(number).sum() > 1:
+                (evidence,) = evidence_of(testing, [number], len(self.features))
+                found.append(self._described(response, suggesting, evidence))
+        return tuple(found)
 
     @property
     def _testing(self) -> np.ndarray:

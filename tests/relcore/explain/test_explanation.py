@@ -251,3 +251,16 @@ def test_rows_that_change_at_random_have_no_kind(rng):
     kinds, n_features = rows_that_change(rng.random(N), ids, items)
     assert kinds == ()
     assert n_features > 10
+
+
+def test_a_feature_of_the_users_own_is_measured_whether_it_is_a_reason_or_not():
+    rng = np.random.default_rng(0)
+    first = LatentSpace(rng.normal(size=(600, 8)), [f"w{row}" for row in range(600)], name="first")
+    has = np.array([one.endswith("3") for one in first.ids])
+    moved = first.vectors + 6 * np.eye(8)[0] * has[:, None]
+    gathered = LatentSpace(moved, first.ids, name="gathered")
+    spec = Explain(own=("matches:3$", "matches:7$", "contains:nowhere"))
+    gathered_3, other = explain(first, gathered, spec=spec).own
+    assert gathered_3.high < -0.5 < other.low
+    assert other.high > -0.02
+    assert other.p > 0.05
