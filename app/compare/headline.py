@@ -15,11 +15,10 @@ from app.widgets import space_name
 from app.workspace import Workspace
 from relcore.base.numbers import counted, percent
 from relcore.catalog.row_tables import pairs_in_order
-from relcore.compare.differences import COMPARED
 from relcore.compare.pictures import Scores
 from relcore.compare.reports import agreement, disagreement, matched_rows
 from relcore.figures.export import Exportable
-from relcore.represent.representations import REPRESENTATIONS
+from relcore.represent.representations import COMPARED, REPRESENTATIONS
 from relcore.scores.comparison import class_labels
 from relcore.scores.score import Score
 from relcore.scores.score_report import scores_report

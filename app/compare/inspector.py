@@ -21,10 +21,9 @@ from app.tables import bars
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.numbers import counted, short
 from relcore.compare import agreement
-from relcore.compare.differences import COMPARED
 from relcore.compare.live_channel import FEW
 from relcore.maps.pane_maps import MOST_PIVOTS
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.representations import COMPARED, ProjectionSpec
 from relcore.spaces.matching import Match, distinct_names, short_names
 from relcore.spaces.split import row_keys
 

@@ -477,7 +477,6 @@ FIGURES = Family(
         "anchor-audit": Named("", ".audit.anchor_audit:AnchorAudit"),
         "drift": Named("", ".drift.chart:DriftChart"),
         "all-pairs": Named("", ".compare.pictures:PairMap"),
-        "differences": Named("", ".compare.differences_report:GroupDifferences"),
         "reasons": Named("", ".explain.chart:ReasonsChart"),
         "universe": Named("", ".universe.charts:UniverseChart"),
         "study": Named("", ".studies.report:StudyChart"),

@@ -16,24 +16,9 @@ from relcore.figures.scene import Clusters
 from relcore.maps.pane_maps import View
 from relcore.represent.similarity import mean_of
 from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import row_keys
 
-LEAST_ROWS = 5  # minimum number of scored rows of a group that gets a mean
 _CENTRAL = 20
 _MOSTLY = 0.5
-
-
-def class_groups(space: LatentSpace) -> tuple[np.ndarray, list[str]]:
-    """The class number of each row (n,), −1 for rows without a class, and the labels in alphabetical order.
-
-    Raises
-    ------
-    SpaceError
-        A space without labels.
-    """
-    if space.labels is None:
-        raise SpaceError(f"groups 'classes': {space.name!r} has no labels; compare clusters")
-    return class_numbers(space.labels)
 
 
 def clusters_of(space: LatentSpace, n_clusters: int, random_state: int = 0) -> tuple[np.ndarray, list[str]]:
@@ -74,33 +59,6 @@ def _name(space: LatentSpace, members: np.ndarray, units: np.ndarray, centre: np
     if space.counts is not None:
         central = central[np.argsort(-space.counts[central], kind="stable")]
     return ", ".join(space.ids[central[:3]])
-
-
-def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np.ndarray:
-    """The rows to compare, ascending: all n, or a random sample of `n_queries`.
-
-    Half of the queries are divided equally among the groups, so that small classes are compared in full.
-    Queries are drawn by the keys of `row_keys`, so that adding a row to the spaces replaces few of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> groups = np.where(np.arange(1000) < 20, 0, -1)
-    >>> chosen = queries_of_groups(groups, np.arange(1000).astype(str), 100)
-    >>> len(chosen), int((chosen < 20).sum())
-    (100, 20)
-    """
-    if n_queries >= len(groups):
-        return np.arange(len(groups))
-    order = np.argsort(row_keys(ids, "queries"), kind="stable")
-    inside = order[groups[order] >= 0]
-    n_groups = max(len(np.unique(groups[inside])), 1)
-    share = max(n_queries // (2 * n_groups), min(LEAST_ROWS, n_queries // n_groups))
-    by_group = inside[np.argsort(groups[inside], kind="stable")]
-    starts = np.searchsorted(groups[by_group], groups[by_group])
-    first = by_group[np.arange(len(by_group)) - starts < share]
-    others = order[~np.isin(order, first)]
-    return np.sort(np.concatenate([first, others[: n_queries - len(first)]]))
 
 
 # Clusters of texts are found by HDBSCAN (Campello, Moulavi and Sander, 2013) in the space itself, so that

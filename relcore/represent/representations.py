@@ -22,6 +22,7 @@ from relcore.spaces.matching import Match
 
 RowMap = Callable[[np.ndarray], np.ndarray]
 REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
+COMPARED = REPRESENTATIONS[:3]  # those of each space by itself
 
 
 @dataclass(frozen=True)

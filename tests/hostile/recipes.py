@@ -26,7 +26,6 @@ _TWO = [_FILE, _FILE]
 # Figures that version 0.1.0 had not.
 _MIGRATION = {"n_pairs": 50, "judgements": [{"query": "q", "row": "a", "grade": 1.0}]}
 NEWER = {
-    "differences": {"spaces": _TWO, "anchors": ["a"], "groups": "clusters", "k": 5},
     "reasons": {"spaces": _TWO, "explain": {"k": 5, "own": ["contains:a"]}},
     "anchor-audit": {"source": _FILE, "target": _FILE, "audit": {"anchors": ["a", "b"], "k": 5}},
     "drift": {

@@ -13,10 +13,10 @@ from relcore.catalog.catalog import SpaceSpec, load, renamed_spec
 from relcore.catalog.encodings import load_encoding, put_space
 from relcore.catalog.renamed import put_pairing
 from relcore.compare.all_pairs import AllPairs
-from relcore.compare.differences import Differences
 from relcore.compare.reports import ExactScores
 from relcore.drift.check import DriftCheck
 from relcore.encoders.words import load_words
+from relcore.explain.explanation import Explain
 from relcore.files.links import read_links, write_links
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.linking.bootstrap import bootstrap_anchors, share_found
@@ -243,7 +243,7 @@ SCORERS = {
         lambda *spaces: AllPairs.of("relative cosine", anchors=ANCHORS).run(spaces).scores[0][1].n,
         FEW,
     ),
-    "differences": (lambda *spaces: Differences(groups="clusters", n_clusters=3, k=5).run(spaces).n, MANY),
+    "explanation": (lambda *spaces: Explain.matched(spaces)[0], MANY),
     "audit": (audited(), FEW),
     "audit of a list": (audited(SWAPPED), FEW),
     "inversion": (lambda *spaces: invert_pair(match(*spaces), ANCHORS, InversionSpec()).n, FEW),
