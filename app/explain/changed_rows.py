@@ -19,7 +19,7 @@ _NEIGHBOURS = 50  # number of neighbours of a row that `compute.agreement` compa
 
 
 def draw(workspace: Workspace, pair: Match, drawn: View) -> None:
-    st.markdown("#### Rows that changed most")
+    st.markdown("### Rows that changed most")
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     if len(table) == len(drawn.rows):
         part = "all"
