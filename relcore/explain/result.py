@@ -44,7 +44,8 @@ class Explanation(Reported):
     reasons : tuple of Reason
         The strongest first.
     own : tuple of Reason
-        The user's own features, each tested alone, whether they are reasons or not.
+        The user's own features, each tested alone, whether they are reasons or not. Their p-values are
+        corrected for their number only.
     moved : tuple of MovedRows
         Kinds of rows of which more, or fewer, neighbours differ than of all rows.
     explained : (float, float)

@@ -214,14 +214,15 @@ class ReasonSearch:
         )
 
     def _own(self, response: Response, suggesting: Response, testing: list[Response]) -> tuple[Reason, ...]:
-        """The user's own features, each tested alone, whether they are reasons or not."""
-        found = []
-        for number, feature in enumerate(self.features.listed):
-            own = feature.family.startswith((CONTAINS, MATCHES))
-            if own and response.members_of(number).sum() > 1:
-                (evidence,) = evidence_of(testing, [number], len(self.features))
-                found.append(self._described(response, suggesting, evidence))
-        return tuple(found)
+        """The user's own features, each tested alone, whether they are reasons or not. Their p-values are
+        corrected for their number only, because the rows did not suggest them."""
+        numbers = [
+            number
+            for number, feature in enumerate(self.features.listed)
+            if feature.family.startswith((CONTAINS, MATCHES)) and response.members_of(number).sum() > 1
+        ]
+        evidence = [evidence_of(testing, [number], len(numbers))[0] for number in numbers]
+        return tuple(self._described(response, suggesting, one) for one in evidence)
 
     @property
     def _testing(self) -> np.ndarray:
