@@ -332,9 +332,10 @@ ENCODERS = Family(
 @dataclass(frozen=True)
 class FeaturesName(Named):
     """The registry's entry of features of rows. Its code is a function that gets the words, texts or pictures
-    of the rows, as `of` says, and yields an `explain.families.FeatureFamily` for each family of features."""
+    of the rows, as `of` says, and yields an `explain.families.FeatureFamily` for each family of features. With
+    "any", as for plugins, it gets the texts or, without texts, the words."""
 
-    of: Literal["words", "texts", "pictures"] = "texts"
+    of: Literal["words", "texts", "pictures", "any"] = "any"
 
 
 # Features of rows by which differences of spaces are explained.
@@ -346,7 +347,7 @@ FEATURES = Family(
         "texts": FeaturesName("Texts", ".explain.texts:text_families", of="texts"),
         "pictures": FeaturesName("Pictures", ".explain.pictures:picture_families", of="pictures"),
     },
-    of="texts",
+    of="any",
 )
 # Command of the command line → the `commands.command.Command` that runs it.
 COMMANDS = Family(

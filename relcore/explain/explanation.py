@@ -49,7 +49,7 @@ class ExplainSettings:
 
 
 @dataclass(frozen=True)
-class Explain(ExplainSettings, Task[Explanation], kind="explain", version=4, title="Why spaces differ"):
+class Explain(ExplainSettings, Task[Explanation], kind="explain", version=5, title="Why spaces differ"):
     """The task that explains why two spaces of the same rows differ. Shares of further spaces are listed
     beside theirs.
 
@@ -135,7 +135,10 @@ def _families(
     families += [column_family(name, cells, of_rows) for name, cells in items.columns(ids)]
     if counts is not None:
         families.append(frequency_family(counts, of_rows))
-    given = {"words": ids if of_rows == "words" else None, "texts": texts, "pictures": pictures}
+    words = None
+    if of_rows == "words":
+        words = ids
+    given = {"words": words, "texts": texts, "pictures": pictures, "any": texts or words}
     for entry in FEATURES.values():
         makes, kind = entry.load(), entry.of
         if given[kind] is not None:

@@ -14,7 +14,9 @@ SIGNIFICANT = 0.05
 MOST_PROPOSED = 12
 _PROPOSED = 3.5  # z-score from which a feature is proposed
 _POWER = 2.0  # z-score by which an effect must exceed the limits of both halves
-_CLUMPED = 0.3  # on planted features, the variance of a row grows by .2 to .3 e (1 − e)
+_CLUMPED = (
+    0.6  # on planted features, the variance of a row grows by .3 e (1 − e), or by more if few rows have it
+)
 _CORRELATED = 1.5  # variance of a mean of correlated rows, as a multiple of that of independent ones
 _ITERATIONS = 50
 _WHOLE = 1.5
