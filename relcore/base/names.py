@@ -332,8 +332,8 @@ ENCODERS = Family(
 @dataclass(frozen=True)
 class FeaturesName(Named):
     """The registry's entry of features of rows. Its code is a function that gets the words, texts or pictures
-    of the rows, as `of` says, and yields an `explain.families.FeatureFamily` for each family of features. With
-    "any", as for plugins, it gets the texts or, without texts, the words."""
+    of the rows, as `of` says, and yields an `explain.families.FeatureFamily` for each family of features.
+    With "any", as for plugins, it gets the texts or, without texts, the words."""
 
     of: Literal["words", "texts", "pictures", "any"] = "any"
 
