@@ -81,16 +81,16 @@ class Response:
         gathered, other rows lose them as neighbours."""
         if number >= self.of_rows.shape[1]:
             return left & ~self.having_feature(number)
-        rows = _column(self.of_rows, number)
+        rows = column_of(self.of_rows, number)
         return left & ~self.members_of(number)[self.queries] & ~rows[self.others]
 
     def having_feature(self, number: int) -> np.ndarray:
         """Which terms (t,) have a feature."""
-        return _column(self.having, number)
+        return column_of(self.having, number)
 
     def members_of(self, number: int) -> np.ndarray:
         """Which queries (m,) have a feature."""
-        return _column(self.members, number)
+        return column_of(self.members, number)
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """The sum of the values (t,) of the terms of each query, (m,)."""
@@ -123,7 +123,8 @@ def diagonal(values: np.ndarray) -> sparse.csr_matrix:
     return sparse.csr_matrix((values, (places, places)))
 
 
-def _column(matrix: sparse.csc_matrix, number: int) -> np.ndarray:
+def column_of(matrix: sparse.csc_matrix, number: int) -> np.ndarray:
+    """A column of a matrix of 0 and 1, as an array of bool."""
     column = np.zeros(matrix.shape[0], dtype=bool)
     column[matrix.indices[matrix.indptr[number] : matrix.indptr[number + 1]]] = True
     return column
@@ -174,4 +175,4 @@ def shares(queries: np.ndarray, near: np.ndarray, features: Features, number: in
     """For each query (m,), the share of its k neighbours (m, k) that have a feature in common with it."""
     m, k = near.shape
     shared = features.shared(np.repeat(queries, k), near.ravel())
-    return _column(shared, number).reshape(m, k).mean(axis=1)
+    return column_of(shared, number).reshape(m, k).mean(axis=1)

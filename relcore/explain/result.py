@@ -156,9 +156,9 @@ def coarser_in_words(found: Explanation) -> str:
     }
     usual = f"noise of {short(coarser.level, 2)} times the spread"
     return (
-        f"{name} is like a noisier or coarser copy of {other}: it gathers all kinds of rows less, as"
-        f" {other} would with {sizes.get(coarser.kind, usual)} ({percent(coarser.explained)} of the"
-        " differences)."
+        f"{name} is like a noisier or coarser copy of {other}: {other} with"
+        f" {sizes.get(coarser.kind, usual)} would differ likewise, which explains"
+        f" {percent(coarser.explained)} of the differences."
     )
 
 

@@ -25,7 +25,7 @@ from relcore.explain.reasons import (
     smallest_effect,
     standard_error,
 )
-from relcore.explain.responses import Response, of_neighbours, shares
+from relcore.explain.responses import Response, column_of, of_neighbours, shares
 from relcore.explain.result import Explanation
 from relcore.runs.work import Progress, silent
 from relcore.scores.score import Z95
@@ -210,7 +210,7 @@ class ReasonSearch:
             predicted=self._predicted(found.number),
             parts=self._parts(response, suggesting, found.number),
             examples=self._examples(response, found.number, np.sign(difference)),
-            rows=np.flatnonzero(_column(every_row, found.number)),
+            rows=np.flatnonzero(column_of(every_row, found.number)),
         )
 
     def _own(self, response: Response, suggesting: Response, testing: list[Response]) -> tuple[Reason, ...]:
@@ -253,7 +253,7 @@ class ReasonSearch:
         for near in self.lists:
             neighbours.append(tuple(map(str, ids[near[place]])))
             shared = self.features.shared(np.full(near.shape[1], row), near[place])
-            sharing.append(tuple(_column(shared, number).tolist()))
+            sharing.append(tuple(column_of(shared, number).tolist()))
         return ExampleRow(str(ids[row]), tuple(neighbours), tuple(sharing))
 
     def _predicted(self, number: int) -> tuple[float, ...]:
@@ -291,7 +291,7 @@ class ReasonSearch:
         parts: list[ReasonPart] = []
         taken: list[np.ndarray] = []
         for one in candidates:
-            rows = np.flatnonzero(_column(every_row, one))
+            rows = np.flatnonzero(column_of(every_row, one))
             if any(_common(rows, other) > _ALIKE for other in taken):
                 continue
             inside = response.members_of(one)
@@ -312,12 +312,6 @@ def _common(first: np.ndarray, second: np.ndarray) -> float:
     """The number of common rows, as a share of the smaller set."""
     both = len(np.intersect1d(first, second, assume_unique=True))
     return both / min(len(first), len(second))
-
-
-def _column(matrix, number: int) -> np.ndarray:
-    column = np.zeros(matrix.shape[0], dtype=bool)
-    column[matrix.indices[matrix.indptr[number] : matrix.indptr[number + 1]]] = True
-    return column
 
 
 def _explained(response: Response, numbers: Sequence[int]) -> tuple[float, float]:
