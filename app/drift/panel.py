@@ -23,6 +23,8 @@ from relcore.drift.check import Drift, DriftCheck, describe, report
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 from relcore.drift.thresholds import Thresholds, as_toml
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, TABLES, DriftVerdict, by_severity
+from relcore.explain.explanation import FEWEST_ROWS, Explain
+from relcore.explain.moved import moved_in_words
 
 _HEIGHT = 400  # pixels; height of a table with many checks
 _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}
@@ -106,6 +108,27 @@ def draw_drift(asked: DriftInputs, drift: Drift) -> None:
         _checks(verdict)
     caption(plain(checks.caption))
     exports.export_bar(figure, "drift")
+    if drift.n >= FEWEST_ROWS:
+        _changed_rows(asked, drift)
+
+
+def _changed_rows(asked: DriftInputs, drift: Drift) -> None:
+    """Which kinds of rows changed most, at once or after a click."""
+    st.subheader("Which kinds of rows changed most", anchor=False)
+    task = Explain(k=drift.k, items=asked.specs)
+    look = {"label": "Find the kinds of rows", "unasked_seconds": results.UNASKED_SECONDS}
+    found = results.result_of(task, asked.specs, **look)
+    if found is None:
+        return
+    told = moved_in_words(found.moved)
+    if not told:
+        told = f"No kind of rows changed more than others ({found.n_features:,} features tried)."
+    st.markdown(plain(told))
+    caption(
+        f"Share of a row's {found.k} nearest neighbours that changed, for rows that did not suggest the kind."
+        " This says which rows changed, not why: noise of one size changes more neighbours where rows are"
+        " dense."
+    )
 
 
 _VERSIONS = Panel(two_versions, drift_of, draw_drift)

@@ -87,6 +87,22 @@ def test_the_page_and_the_command_give_the_same_digits(versions, new, capsys):
     assert set(zip(*columns, strict=True)) == by_check
 
 
+def test_kinds_of_rows_that_changed_are_named(tmp_path):
+    rng = np.random.default_rng(2)
+    labels = np.array(["red", "green", "blue", "grey"])[np.arange(800) % 4]
+    old = rng.normal(size=(800, 6))
+    new = old.copy()
+    red = np.flatnonzero(labels == "red")
+    new[red] = old[rng.permutation(red)]
+    specs = [
+        save_space(tmp_path / f"{name}.npz", rows, labels=labels)
+        for name, rows in (("old", old), ("new", new))
+    ]
+    shown = Panel(Workspace(tuple(specs), *specs))
+    told = [block.value for block in shown.at.markdown]
+    assert any("Neighbours changed more than on average" in one and "of class red" in one for one in told)
+
+
 def test_a_planned_change_of_model_alarms_for_broken_rows_alone(versions):
     for new, told in (("noisy", "No broken rows"), ("zero", "breaks rows that were whole")):
         shown = of(versions, "v1", new).change("button_group", "drift.change", "model")
