@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import exports, messages, results
+from app import compute, exports, messages, results
 from app.migrate.setup import MigrateSetup
 from app.migrate.verdict import RATE, ROWS
 from app.page_settings import remembered, segments
@@ -23,8 +23,10 @@ from relcore.base.numbers import band, short, signed
 from relcore.base.report import delimited_text
 from relcore.base.writing import temporary
 from relcore.compare.clusters import clusters_of
+from relcore.explain.items import items_of
 from relcore.migrate.adapter_files import CASCADE, GRAPHS, SNIPPET
 from relcore.migrate.blind_test import AFTER
+from relcore.migrate.changed_queries import changed_queries_in_words
 from relcore.migrate.charts import ThresholdScores
 from relcore.migrate.migration import FEWEST_OF_GROUP, losses_by_group
 from relcore.migrate.price import UNKNOWN
@@ -138,6 +140,15 @@ def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None
     ):
         _one_query(setup, result, str(table["query"].iloc[rows[0]]))
     _by_group(setup, result, option, to)
+    if option in result.found:
+        st.markdown("### By kind of query")
+        st.markdown(plain(_by_kind(setup, result, option)))
+
+
+@compute.cached(8, key=lambda setup, result, option: (setup.specs, setup.digest, result.queries, option))
+def _by_kind(setup: MigrateSetup, result: MigrationResult, option: str) -> str:
+    items = items_of(setup.specs[2:] or setup.specs)
+    return changed_queries_in_words(result, option, items)
 
 
 def _option(label: str, names: list[str], usual: str, key: str) -> str:

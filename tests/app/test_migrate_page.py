@@ -170,3 +170,10 @@ def test_rows_in_another_order_lead_to_link(tmp_path, planted):
         started(session.open("migrate").click("migrate.use-links"))
         assert session.workspace.target == linked
         assert told in session.html + " ".join(one.value for one in session.markdown)
+
+
+def test_queries_that_get_worse_come_with_the_kinds_of_queries_that_change(tmp_path, planted):
+    session = open_page(saved(tmp_path, planted[0][:2]), "Queries that get worse")
+    told = [block.value for block in session.at.markdown]
+    assert any("of the results of a query change" in one for one in told), told
+    assert not session.errors
