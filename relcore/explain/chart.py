@@ -58,7 +58,12 @@ def reasons_chart(found: Explanation) -> Lines:
     values = np.array(shares).reshape(len(titles), len(found.names))
     middle = (len(found.names) - 1) / 2
     lines = tuple(
-        Line(name, np.arange(len(titles)) + _BESIDE * (place - middle), values[:, place], labels=titles)
+        Line(
+            name,
+            (np.arange(len(titles)) + _BESIDE * (place - middle)).tolist(),
+            values[:, place].tolist(),
+            labels=titles,
+        )
         for place, name in enumerate(found.names)
         if titles
     )

@@ -83,11 +83,12 @@ class Coarsening:
         """The coarser rows, as unit rows. The level is the size of noise and steps as in `noise_sizes`, or
         decides how many dimensions are left, see `n_dimensions`."""
         X = self._rows
+        made: np.ndarray
         if self._kind in (FEWER, PRINCIPAL):
             made = X @ self._axes[:, : n_dimensions(X.shape[1], level)]
         elif self._kind == ROUNDED:
             steps = np.float32(level) * self._sizes
-            made = np.rint(X / steps) * steps + _ORDER * X
+            made = np.rint(X / steps) * steps + np.float32(_ORDER) * X
         else:
             made = X + np.float32(level) * self._noise
         return unit_rows(centred(made, mean_row(made)))

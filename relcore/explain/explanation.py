@@ -49,7 +49,7 @@ class ExplainSettings:
 
 
 @dataclass(frozen=True)
-class Explain(ExplainSettings, Task[Explanation], kind="explain", version=6, title="Why spaces differ"):
+class Explain(ExplainSettings, Task["Explanation"], kind="explain", version=6, title="Why spaces differ"):
     """The task that explains why two spaces of the same rows differ. Shares of further spaces are listed
     beside theirs.
 
@@ -170,7 +170,7 @@ def explain(
     target: MatrixLike,
     *others: MatrixLike,
     texts: Sequence[str] | None = None,
-    columns: pd.DataFrame | Mapping[str, Sequence[Any]] | None = None,
+    columns: pd.DataFrame | Mapping[str, Any] | None = None,
     spec: Explain = Explain(),
 ) -> Explanation:
     """Explain why two spaces of the same rows differ: which kinds of rows are neighbours in one of them more

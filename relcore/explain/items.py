@@ -42,7 +42,7 @@ class RowItems:
         self,
         space: LatentSpace,
         texts: Sequence[str] | None = None,
-        columns: pd.DataFrame | Mapping[str, Sequence[Any]] | None = None,
+        columns: pd.DataFrame | Mapping[str, Any] | None = None,
     ) -> None:
         """Add texts and columns of the rows of a space. Raises a SpaceError for another number of rows."""
         if texts is None and space.payload and all(isinstance(one, str) for one in space.payload):
@@ -51,7 +51,7 @@ class RowItems:
             given = [str(text) for text in texts]
             _need_rows("texts", given, space)
             read = lambda start, stop: given[start:stop]  # noqa: E731
-            self.text_tables.append(Dataset(read, space.ids, name=space.name, kind="texts"))
+            self.text_tables.append(Dataset(read, space.ids.tolist(), name=space.name, kind="texts"))
         for name, cells in dict(columns if columns is not None else {}).items():
             given = list(cells)
             _need_rows(f"column {name!r}", given, space)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,9 +12,10 @@ import pandas as pd
 from relcore.base.numbers import and_list, band, percent, short, signed
 from relcore.base.report import Report, Reported, Table
 from relcore.base.version import __version__
-from relcore.explain.coarser import FEWER, PRINCIPAL, ROUNDED, Coarser
+from relcore.explain.coarser import FEWER, PRINCIPAL, Coarser
 from relcore.explain.moved import MovedRows, moved_in_words
 from relcore.explain.reason import Reason
+from relcore.represent.noise import ROUNDED
 
 _P = 0.001  # smaller p-values are printed as "p < .001"
 
@@ -116,7 +117,7 @@ def sentences(found: Explanation) -> list[str]:
     """How one space is coarser, then a sentence for each reason, the strongest first."""
     told = []
     if found.coarser is not None:
-        told.append(coarser_in_words(found))
+        told.append(coarser_in_words(found.coarser, found.names))
     told += [in_words(found, reason) for reason in found.reasons]
     if not told:
         told.append(f"No reason found among {found.n_features:,} features.")
@@ -145,10 +146,9 @@ def in_words(found: Explanation, reason: Reason) -> str:
     return f"{text}."
 
 
-def coarser_in_words(found: Explanation) -> str:
-    coarser = found.coarser
-    name = found.names[coarser.side]
-    other = found.names[1 - coarser.side]
+def coarser_in_words(coarser: Coarser, names: Sequence[str]) -> str:
+    name = names[coarser.side]
+    other = names[1 - coarser.side]
     sizes = {
         FEWER: f"{percent(coarser.level)} of its dimensions",
         PRINCIPAL: f"its {percent(coarser.level)} longest axes",

@@ -86,10 +86,17 @@ class ReasonSearch:
         """The neighbours (m, k) of the queries in each space."""
         return tuple(nearest_within(units, self.queries, self.k) for units in self.units)
 
+    @property
+    def both(self) -> tuple[np.ndarray, np.ndarray]:
+        """The neighbours (m, k) of the queries in the two spaces that are explained."""
+        return self.lists[0], self.lists[1]
+
     @cached_property
     def features(self) -> Features:
         n = len(self.pair)
-        hubs = sum(np.bincount(near.ravel(), minlength=n) for near in self.lists[:2])
+        hubs = np.zeros(n)
+        for near in self.lists[:2]:
+            hubs += np.bincount(near.ravel(), minlength=n)
         spaces = families_of_spaces(self.pair, hubs, self.of_rows)
         return Features([*self.families, *spaces], n)
 
@@ -109,7 +116,7 @@ class ReasonSearch:
 
     def result(self, report: Progress = silent) -> Explanation:
         report(0, STEPS, "searching the neighbours")
-        response = of_neighbours(self.queries, self.lists[:2], self.features, self.regions)
+        response = of_neighbours(self.queries, self.both, self.features, self.regions)
         report(1, STEPS, "testing whether one space is coarser")
         coarser, responses = self._beyond_noise(response)
         report(2, STEPS, "searching the reasons")
@@ -123,7 +130,7 @@ class ReasonSearch:
         reasons = [self._reason(plain, plain_suggesting, one, coarse) for one in significant]
         kept = [reason for reason in reasons if reason is not None][:MOST_REASONS]
         numbers = [one.number for one, reason in zip(significant, reasons, strict=True) if reason in kept]
-        first, second = self.lists[:2]
+        first, second = self.both
         tried = testing[0]
         churn = 1 - (first[:, :, None] == second[:, None, :]).any(axis=2).mean(axis=1)
         return Explanation(
@@ -158,7 +165,7 @@ class ReasonSearch:
         n = len(self.pair)
         some = np.sort(np.random.default_rng(self.random_state).permutation(n)[:COARSE_ROWS])
         spaces = self.pair.spaces[:2]
-        vectors = tuple(space.vectors[some] for space in spaces)
+        vectors = (spaces[0].vectors[some], spaces[1].vectors[some])
         found = coarser_space(CoarserSearch(vectors, self.features.at(some), self.k, self.random_state))
         if found is None:
             return None, [response]
@@ -167,10 +174,10 @@ class ReasonSearch:
         for one in fits:
             coarsening = Coarsening(spaces[1 - coarser.side].vectors, one.kind, self.random_state)
             near = nearest_within(coarsening.rows(one.level), self.queries, self.k)
-            lists = [near, self.lists[1]]
+            lists = (near, self.lists[1])
             if coarser.side == 0:
-                lists = [self.lists[0], near]
-            responses.append(of_neighbours(self.queries, tuple(lists), self.features, self.regions))
+                lists = (self.lists[0], near)
+            responses.append(of_neighbours(self.queries, lists, self.features, self.regions))
         return coarser, responses
 
     def _reason(

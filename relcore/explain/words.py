@@ -38,19 +38,20 @@ def word_families(words: Sequence[str]) -> Iterator[FeatureFamily]:
     ('-ing', '-yed')
     """
     for length in _LENGTHS:
-        for name, cut, shown, template in (
-            ("ending", lambda word, length=length: word[-length:], "last", "-{}"),
-            ("beginning", lambda word, length=length: word[:length], "first", "{}-"),
-        ):
-            values = [cut(word) if len(word) >= length + _REST else "" for word in words]
-            verb = "end in" if name == "ending" else "begin with"
-            yield partition(
-                f"{name} of {length} letters",
-                values,
-                f"words that {verb} {template}",
-                f"words with the same {length} {shown} letters",
-                template,
-            )
+        yield partition(
+            f"ending of {length} letters",
+            [_long_enough(word, length, word[-length:]) for word in words],
+            "words that end in -{}",
+            f"words with the same {length} last letters",
+            "-{}",
+        )
+        yield partition(
+            f"beginning of {length} letters",
+            [_long_enough(word, length, word[:length]) for word in words],
+            "words that begin with {}-",
+            f"words with the same {length} first letters",
+            "{}-",
+        )
     lengths = np.array([min(len(word), _LONGEST) for word in words])
     names = [f"{one} letters" for one in lengths.tolist()]
     names = [f"{name} or more" if one == _LONGEST else name for one, name in zip(lengths, names, strict=True)]
@@ -59,6 +60,13 @@ def word_families(words: Sequence[str]) -> Iterator[FeatureFamily]:
         (title, short, np.array([has(word) for word in words])) for short, (title, has) in _CLASSES.items()
     ]
     yield sets("characters", kinds, n=len(words))
+
+
+def _long_enough(word: str, length: int, letters: str) -> str:
+    """The letters, if the word has a stem beside them; "" otherwise."""
+    if len(word) < length + _REST:
+        return ""
+    return letters
 
 
 def frequency_family(counts: np.ndarray, of_rows: str) -> FeatureFamily:

@@ -24,7 +24,7 @@ MOST = {
     "relcore/catalog": 59,
     "relcore/check": 10,
     "relcore/commands": 32,
-    "relcore/compare": 89,
+    "relcore/compare": 79,
     "relcore/drift": 20,
     "relcore/encoders": 67,
     "relcore/figures": 168,
@@ -37,7 +37,7 @@ MOST = {
     "relcore/runs": 24,
     "relcore/sharded": 13,
     "relcore/stores": 7,
-    "relcore/studies": 53,
+    "relcore/studies": 49,
     "relcore/universe": 19,
 }
 

@@ -28,6 +28,9 @@ assert_type(rc.nn.RelativeLayer(X), rc.nn.RelativeLayer)
 listed: Callable[..., DataFrame] = rc.layers
 watching: Callable[..., rc.Watch] = rc.watch
 watching_callbacks: list[Callable[..., Any]] = [rc.watch_trainer, rc.watch_lightning]
+explanation = assert_type(rc.explain(space, X, texts=["a"], spec=rc.Explain(k=5)), rc.Explanation)
+assert_type((explanation.reasons, explanation.n), tuple[tuple[rc.Reason, ...], int])
+family: Callable[..., rc.FeatureFamily] = rc.FeatureFamily
 run = assert_type(rc.open_run(Path("runs/first")), rc.Run)
 assert_type((rc.open_runs("runs"), run.rows(0, "conv")), tuple[list[rc.Run], np.ndarray])
 assert_type(rc.compare_runs([run, run], rc.TrainingSpec(k=5)), rc.TrainingResult)
@@ -108,6 +111,7 @@ figures += [rc.chart_exportable(rc.Lines((rc.Line("a", [1, 2], [0.1, 0.2]),), "x
 figures += [
     rc.chart_exportable(rc.Matrices((rc.MatrixPanel("a", ("b",), ("c",), X),), (0, 1), "score", "alt"))
 ]
+figures += [rc.ReasonsChart(spaces=(specs[0], specs[1])).draw(explanation)]
 figures += [rc.DriftChart(old=specs[0], new=specs[1]).draw(change)]
 figures += [
     rc.UniverseChart(spaces=tuple(specs)).draw(universe),
