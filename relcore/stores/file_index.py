@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -189,12 +190,23 @@ def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]
 
 
 def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
-    """Write a header and float32 rows to a file, and the ids as lines to a file beside it."""
+    """Write a header and float32 rows to a file, and the ids as lines to a file beside it.
+
+    The ids come first: vectors without them would be read with row numbers. So a run that is killed between
+    the two leaves ids, which the next run replaces if they are the same.
+    """
     with replacing(path) as stream, replacing(_ids_path(path)) as ids:
         write_header(stream)
         for block in blocks:
             stream.write(np.ascontiguousarray(block.vectors, "<f4").data)
             ids.write(as_lines(block.ids, path.name, "ids", first=not ids.tell()))
+        ids.flush()
+        kept = _ids_path(path)
+        if kept.exists() and not filecmp.cmp(ids.name, kept, shallow=False):
+            raise SpaceError(
+                f"{kept.name}: expected a new place, or the ids of these rows that a stopped run left, got"
+                " others; choose another name"
+            )
 
 
 def parquet_facts(path: Path, column: str) -> dict[str, Any]:

@@ -228,8 +228,7 @@ class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
             raise SpaceError(
                 f"{place.path.name}: expected an existing folder, got {str(folder)!r:.200}; create it"
             )
-        for path in cls.written_files(place.path):
-            need_new(path.name or place.text, path.exists(), target, can_add=False)
+        need_new(place.path.name or place.text, place.path.exists(), target, can_add=False)
 
     @classmethod
     def written_files(cls, path: Path) -> list[Path]:

@@ -84,6 +84,23 @@ def test_rows_are_added_only_to_databases(kind, tmp_path):
         write_index(place, [made(3, 4)], Target(3, 4, add=True))
 
 
+@pytest.mark.parametrize("kind", ["npy", "faiss"])
+def test_ids_that_a_stopped_run_left_are_replaced_by_the_same_only(kind, tmp_path):
+    """The ids are put in place before the vectors. Other ids may be somebody's file."""
+    rows = made()
+    place = written(kind, tmp_path, rows)
+    beside = place.path.with_name(f"{place.path.stem}.ids.txt")
+    ids = beside.read_text()
+    place.path.unlink()
+    beside.write_text("mine")
+    with pytest.raises(SpaceError, match="got others; choose another name"):
+        written(kind, tmp_path, rows)
+    assert (beside.read_text(), place.path.exists()) == ("mine", False)
+    beside.write_text(ids)
+    written(kind, tmp_path, rows)
+    assert (beside.read_text(), place.path.exists()) == (ids, True)
+
+
 @pytest.mark.parametrize(
     ("built", "ids"),
     [("Flat", None), ("HNSW4,Flat", np.arange(N) * 5 + 2), ("IVF4,Flat", np.arange(N) * 5 + 2)],
