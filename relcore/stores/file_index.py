@@ -151,7 +151,12 @@ class NpyIndex(VectorIndex):
     @classmethod
     def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         header = {"descr": "<f4", "fortran_order": False, "shape": (target.n, target.width)}
-        _write(place.path, blocks, lambda stream: np.lib.format.write_array_header_1_0(stream, header))
+        _write(
+            place.path,
+            blocks,
+            lambda stream: np.lib.format.write_array_header_1_0(stream, header),
+            target.replaces,
+        )
 
 
 def _ids_path(path: Path) -> Path:
@@ -189,7 +194,7 @@ def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]
             ) from None
 
 
-def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
+def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any, replaces: bool) -> None:
     """Write a header and float32 rows to a file, and the ids as lines to a file beside it.
 
     The ids come first: vectors without them would be read with row numbers. So a run that is killed between
@@ -202,7 +207,7 @@ def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
             ids.write(as_lines(block.ids, path.name, "ids", first=not ids.tell()))
         ids.flush()
         kept = _ids_path(path)
-        if kept.exists() and not filecmp.cmp(ids.name, kept, shallow=False):
+        if not replaces and kept.exists() and not filecmp.cmp(ids.name, kept, shallow=False):
             raise SpaceError(
                 f"{kept.name}: expected a new place, or the ids of these rows that a stopped run left, got"
                 " others; choose another name"
@@ -368,4 +373,4 @@ class FaissFile(VectorIndex):
         n = target.n
         d = target.width
         header = b"IxFI" + _FAISS_HEADER.pack(d, n, 1 << 20, 1 << 20, True, 0) + struct.pack("<Q", n * d)
-        _write(place.path, blocks, lambda stream: stream.write(header))
+        _write(place.path, blocks, lambda stream: stream.write(header), target.replaces)

@@ -154,12 +154,13 @@ class StoredRows:
 class Target:
     """What is to be written: the number and the width of the rows, and whether they may be added to existing
     ones. Then rows with the same ids are replaced. `adapter` is the digest of the adapter that mapped the
-    rows, "" if none did or it is unknown."""
+    rows, "" if none did or it is unknown. `replaces` says whether files that are there are replaced."""
 
     n: int
     width: int
     add: bool = False
     adapter: str = ""
+    replaces: bool = False
 
 
 class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
