@@ -104,7 +104,9 @@ def _map_to_universe(options: argparse.Namespace, path: Path, space: LatentSpace
                 " move them, or choose another name"
             )
         block = StoredRows(space.ids.tolist(), rows)
-        NpyIndex.write(StorePlace("npy", str(options.output)), [block], Target(*rows.shape, replaces=True))
+        NpyIndex.write(
+            StorePlace("npy", str(options.output)), [block], Target(len(rows), rows.shape[1], replaces=True)
+        )
     else:
         save_space(LatentSpace(rows, space.ids, name=space.name, labels=space.labels), options.output)
     line = f"{len(rows):,} rows × {rows.shape[1]:,}, {options.to or 'common space'}"
