@@ -112,9 +112,6 @@ def _draw(
 ) -> None:
     is_open = st.session_state.get(_OPEN) == row.key
     ids = tuple(map(str, compared_ids[row.rows]))
-    icon = ":material/chevron_right:"
-    if is_open:
-        icon = ":material/expand_more:"
     kind = "reason"
     if row.is_part:
         kind = "reason-part"

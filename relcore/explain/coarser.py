@@ -18,7 +18,7 @@ from relcore.base.rows import centred, mean_row, unit_rows
 from relcore.engine.nearest import nearest_within
 from relcore.explain.families import Features
 from relcore.explain.reasons import effects
-from relcore.explain.responses import of_neighbours
+from relcore.explain.responses import common_shares, of_neighbours
 from relcore.represent.noise import BY_LENGTH, EQUAL, ROUNDED, noise_sizes
 
 FEWER = "fewer dimensions"
@@ -244,4 +244,4 @@ def coarser_space(search: CoarserSearch) -> tuple[Coarser, list[Fitted]] | None:
 
 def overlap(first: np.ndarray, second: np.ndarray) -> float:
     """The share of common neighbours of two lists (m, k)."""
-    return float((first[:, :, None] == second[:, None, :]).any(axis=2).mean())
+    return float(common_shares(first, second).mean())

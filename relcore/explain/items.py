@@ -59,21 +59,24 @@ class RowItems:
 
     def texts(self, ids: Sequence[str]) -> list[str] | None:
         """The text of each id, on one line; None if no id has one."""
-        columns = []
-        for dataset in self.text_tables[:1]:
-            columns.append(texts_at(dataset, _places(dataset, ids)))
-        if not columns or not any(columns[0]):
+        if not self.text_tables:
             return None
-        return [" ".join(text.split()) for text in columns[0]]
+        dataset = self.text_tables[0]
+        texts = texts_at(dataset, _places(dataset, ids))
+        if not any(texts):
+            return None
+        return [" ".join(text.split()) for text in texts]
 
     def pictures(self, ids: Sequence[str]) -> Iterator[Image] | None:
         """The picture of each id, read when they are used; None if an id has none, or if there are too many
         to read."""
-        for dataset in self.picture_tables[:1]:
-            places = _places(dataset, ids)
-            if len(ids) and places.min() >= 0 and len(ids) <= _MOST_PICTURES:
-                return _read(dataset, places)
-        return None
+        if not self.picture_tables or not 0 < len(ids) <= _MOST_PICTURES:
+            return None
+        dataset = self.picture_tables[0]
+        places = _places(dataset, ids)
+        if places.min() < 0:
+            return None
+        return _read(dataset, places)
 
     def columns(self, ids: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
         """Each column, with its cells for the ids."""

@@ -130,6 +130,11 @@ def column_of(matrix: sparse.csc_matrix, number: int) -> np.ndarray:
     return column
 
 
+def common_shares(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """For each row (m,), the share of common neighbours in two lists (m, k) of distinct rows."""
+    return (first[:, :, None] == second[:, None, :]).any(axis=2).mean(axis=1)
+
+
 def of_neighbours(
     queries: np.ndarray,
     lists: tuple[np.ndarray, np.ndarray],

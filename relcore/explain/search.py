@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from relcore.base.rows import centred, mean_row, unit_rows
 from relcore.engine.nearest import nearest_within
-from relcore.explain.coarser import COARSE_ROWS, Coarsening, Coarser, CoarserSearch, coarser_space, overlap
+from relcore.explain.coarser import COARSE_ROWS, Coarsening, Coarser, CoarserSearch, coarser_space
 from relcore.explain.columns import CONTAINS, MATCHES, families_of_spaces
 from relcore.explain.families import FeatureFamily, Features
 from relcore.explain.moved import moved_rows
@@ -25,7 +26,7 @@ from relcore.explain.reasons import (
     smallest_effect,
     standard_error,
 )
-from relcore.explain.responses import Response, column_of, of_neighbours, shares
+from relcore.explain.responses import Response, column_of, common_shares, of_neighbours, shares
 from relcore.explain.result import Explanation
 from relcore.runs.work import Progress, silent
 from relcore.scores.score import Z95
@@ -118,13 +119,16 @@ class ReasonSearch:
         report(0, STEPS, "searching the neighbours")
         response = of_neighbours(self.queries, self.both, self.features, self.regions)
         report(1, STEPS, "testing whether one space is coarser")
-        coarser, responses = self._beyond_noise(response)
-        report(2, STEPS, "searching the reasons")
-        suggesting = [one.of_part(self.suggesting) for one in responses]
-        testing = [one.of_part(~self.suggesting) for one in responses]
-        found = evidence_of(testing, proposed(suggesting, self._candidates(coarser)), len(self.features))
         plain_suggesting = response.of_part(self.suggesting)
         plain = response.of_part(~self.suggesting)
+        coarser, responses = self._beyond_noise(plain_suggesting)
+        report(2, STEPS, "searching the reasons")
+        suggesting = [plain_suggesting]
+        testing = [plain]
+        if responses:
+            suggesting = [one.of_part(self.suggesting) for one in responses]
+            testing = [one.of_part(~self.suggesting) for one in responses]
+        found = evidence_of(testing, proposed(suggesting, self._candidates(coarser)), len(self.features))
         coarse = coarser is not None
         significant = [one for one in found if one.significant]
         reasons = [self._reason(plain, plain_suggesting, one, coarse) for one in significant]
@@ -132,7 +136,7 @@ class ReasonSearch:
         numbers = [one.number for one, reason in zip(significant, reasons, strict=True) if reason in kept]
         first, second = self.both
         tried = testing[0]
-        churn = 1 - (first[:, :, None] == second[:, None, :]).any(axis=2).mean(axis=1)
+        churn = 1 - common_shares(first, second)
         return Explanation(
             names=tuple(distinct_names(self.pair.spaces)),
             n=self.n,
@@ -141,7 +145,7 @@ class ReasonSearch:
             n_queries=len(self.queries),
             families=tuple(family.name for family in self.features.families),
             n_features=len(self.features),
-            overlap=overlap(first, second),
+            overlap=1 - float(churn.mean()),
             coarser=coarser,
             reasons=tuple(kept),
             own=self._own(plain, plain_suggesting, testing),
@@ -157,18 +161,18 @@ class ReasonSearch:
         never = of_spaces & (coarser is not None)
         return Proposable(self.features.whole_of, of_spaces, never)
 
-    def _beyond_noise(self, response: Response) -> tuple[Coarser | None, list[Response]]:
-        """How one space is coarser, and the responses that features must explain: the differences as they
-        are or, if one space is coarser, those from the other space made as coarse, by each kind of it."""
-        if not proposed([response.of_part(self.suggesting)], self._candidates(None)):
-            return None, [response]
+    def _beyond_noise(self, suggesting: Response) -> tuple[Coarser | None, list[Response]]:
+        """How one space is coarser, and the responses that features must explain then: the differences from
+        the other space made as coarse, by each kind of it. None and no responses if neither is coarser."""
+        if not proposed([suggesting], self._candidates(None)):
+            return None, []
         n = len(self.pair)
         some = np.sort(np.random.default_rng(self.random_state).permutation(n)[:COARSE_ROWS])
         spaces = self.pair.spaces[:2]
         vectors = (spaces[0].vectors[some], spaces[1].vectors[some])
         found = coarser_space(CoarserSearch(vectors, self.features.at(some), self.k, self.random_state))
         if found is None:
-            return None, [response]
+            return None, []
         coarser, fits = found
         responses = []
         for one in fits:
@@ -201,7 +205,6 @@ class ReasonSearch:
         difference = float(rows.sum() / inside.sum())
         terms = response.having_feature(found.number)
         reach = Z95 * standard_error(response, rows, inside, terms)
-        every_row = self.features.of_rows(np.arange(len(self.pair)))
         return Reason(
             title=feature.title,
             short=feature.short,
@@ -217,7 +220,7 @@ class ReasonSearch:
             predicted=self._predicted(found.number),
             parts=self._parts(response, suggesting, found.number),
             examples=self._examples(response, found.number, np.sign(difference)),
-            rows=np.flatnonzero(column_of(every_row, found.number)),
+            rows=self._rows_with(found.number),
         )
 
     def _own(self, response: Response, suggesting: Response, testing: list[Response]) -> tuple[Reason, ...]:
@@ -230,6 +233,14 @@ class ReasonSearch:
         ]
         evidence = [evidence_of(testing, [number], len(numbers))[0] for number in numbers]
         return tuple(self._described(response, suggesting, one) for one in evidence)
+
+    @cached_property
+    def _features_of_rows(self) -> sparse.csc_matrix:
+        return self.features.of_rows(np.arange(len(self.pair)))
+
+    def _rows_with(self, number: int) -> np.ndarray:
+        """The numbers of all rows with a feature, in the matched spaces."""
+        return np.flatnonzero(column_of(self._features_of_rows, number))
 
     @property
     def _testing(self) -> np.ndarray:
@@ -294,11 +305,10 @@ class ReasonSearch:
             if feature.family.partition(" of ")[0] == kind and not feature.whole and beyond[one] > _DEVIATION
         ]
         candidates.sort(key=lambda one: -beyond[one] * errors[one] * np.sqrt(n[one]))
-        every_row = self.features.of_rows(np.arange(len(self.pair)))
         parts: list[ReasonPart] = []
         taken: list[np.ndarray] = []
         for one in candidates:
-            rows = np.flatnonzero(column_of(every_row, one))
+            rows = self._rows_with(one)
             if any(_common(rows, other) > _ALIKE for other in taken):
                 continue
             inside = response.members_of(one)
