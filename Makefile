@@ -56,9 +56,14 @@ docs: .venv/docs/installed
 	@.venv/docs/bin/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r .venv/docs/taken.lock -r docs.lock
 	@touch $@
 
-# Touched last, so that an install that broke off is done again. uv takes a seventh of pip's time; where it cannot reach the
-# index that pip is set up for, pip installs. Where pip finds PyTorch without CUDA, it is taken: it is a tenth of the size.
-$(INSTALLED): requirements.lock torch.lock torch-cpu.lock pyproject.toml
+# Touched last, so that an install that broke off is done again.
+$(INSTALLED): .venv/packages pyproject.toml
+	@$(PIP) --no-build-isolation -e .
+	@touch $@
+
+# All but Relscope itself. uv takes a seventh of pip's time; where it cannot reach the index that pip is set up for, pip
+# installs. Where pip finds PyTorch without CUDA, it is taken: it is a tenth of the size.
+.venv/packages: requirements.lock torch.lock torch-cpu.lock
 	@echo "Installing into .venv, some minutes the first time …"
 	@$(PYTHON) -m venv .venv
 	@awk '/^[a-z]/ {on = /^uv==/} on' requirements.lock > .venv/uv.lock
@@ -66,7 +71,6 @@ $(INSTALLED): requirements.lock torch.lock torch-cpu.lock pyproject.toml
 	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --require-hashes -r requirements.lock || \
 		$(PIP) --require-hashes -r requirements.lock
 	@$(PIP) --require-hashes -r torch-cpu.lock 2>/dev/null || $(PIP) --require-hashes -r torch.lock
-	@$(PIP) --no-build-isolation -e .
 	@touch $@
 
 # The versions of requirements.txt and of all that they need, with hashes, for every Python and system. ARGS="-P NAME" raises one of them.

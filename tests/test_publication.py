@@ -7,6 +7,8 @@ from pathlib import Path
 import yaml
 
 import relcore
+from app.server import guard
+from relcore.runs.entries import ENVIRONMENT
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -46,3 +48,18 @@ def test_the_container_listens_where_its_space_asks():
     assert f"EXPOSE {port}" in image
     assert f'"--port", "{port}"' in image
     assert ".venv/installed:" in text("Makefile").replace("$(INSTALLED)", ".venv/installed")
+
+
+def test_the_container_keeps_its_store_and_is_checked_where_no_token_is_needed():
+    image = text("Dockerfile")
+    [store] = re.findall(r"^VOLUME (\S+)", image, re.MULTILINE)
+    assert f"ENV {ENVIRONMENT}={store}\n" in image
+    [health] = re.findall(r"urlopen\('http://127\.0\.0\.1:7860(\S+)'\)", image)
+    assert health == guard.HEALTH
+
+
+def test_what_the_container_copies_first_is_all_that_the_packages_need():
+    image = text("Dockerfile")
+    [copied] = re.findall(r"^COPY --chown=user (Makefile .*) \./$", image, re.MULTILINE)
+    [needed] = re.findall(r"^\.venv/packages: (.*)$", text("Makefile"), re.MULTILINE)
+    assert set(copied.split()) == {"Makefile", "requirements.txt", *needed.split()}

@@ -32,7 +32,7 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 from app.sharing import KEPT_DAYS, is_same, key_cookie, key_in, own_address, signature
 from relcore.base import access, environment
 
-_HEALTH = "/_stcore/health"  # container platforms check it without a token, at any address
+HEALTH = "/_stcore/health"  # container platforms check it without a token, at any address
 _FETCHED_FIRST = "/_stcore/host-config"  # the page's script loads it before connecting
 _TRIES = 10
 _SECONDS = 60
@@ -203,7 +203,7 @@ class Guard:
             return self._app, False
         if scope["type"] == "websocket":
             return WebSocketClose(1008), False
-        if scope["path"] == _HEALTH and scope["method"] in ("GET", "HEAD") and not entered:
+        if scope["path"] == HEALTH and scope["method"] in ("GET", "HEAD") and not entered:
             return PlainTextResponse("ok"), False
         if not _is_own(asked):
             return PlainTextResponse(_NOT_OWN, 403), False
