@@ -198,7 +198,7 @@ class Exportable:
     page : (theme, recipe in JSON) → bytes, optional
         A function that returns an HTML page, which replaces the Plotly figure.
     caption : str
-        The caption of the printed table.
+        The caption of the printed table. A table with a caption has a label, too: ``tab:`` and the name.
     """
 
     name: str
@@ -246,6 +246,7 @@ class Exportable:
                 sides = "".join("r" if _has_numbers(table.iloc[:, i]) else "l" for i in range(table.shape[1]))
                 if self.caption:
                     look["caption"] = re.sub(r"([&%$#_{}])", r"\\\1", visible(self.caption))
+                    look["label"] = f"tab:{self._slug}"
                 return harmless(table.to_latex(column_format=sides, **look)).encode()
         if (kind in ("json", "py") and recipe is None) or kind == "tex":
             raise SpaceError(

@@ -62,6 +62,10 @@ def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
     assert lines[2] == r"representation & metric & score & 95 \% interval & chance level (95 \% band) & n \\"
     assert lines[4] == r"relative & MRR & 0.926 & [0.900, 1.000] & 0.00010 [0.00002, 0.00200] & 250 \\"
     assert lines[5] == r"relative & RSA & 0.000 & – & – & 90 \\"
+    assert r"\label" not in drawn.bytes("tex").decode()  # it would name the section
+    captioned = replace(drawn, name="relscope scores", caption="Scores of 90 %").bytes("tex").decode()
+    assert r"\caption{Scores of 90 \%}" in captioned
+    assert r"\label{tab:relscope-scores}" in captioned
     numbers = replace(drawn, latex=lambda: pd.DataFrame({"score": [-0.0002]}))
     assert "-0.000" not in numbers.bytes("tex").decode()
 
