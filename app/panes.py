@@ -42,20 +42,28 @@ _FILTERS = "relscope.filters"
 @dataclass(frozen=True, eq=False)
 class PaneInputs:
     """What the panes show: the matched models, the settings, the texts or pictures of the rows, and the
-    numbers (s,) of the selected rows."""
+    numbers (s,) of the selected rows. `edges` are, for each model, the numbers of a row and of its neighbour,
+    and 1 if they share a feature, (m, 3); () if no rows are joined by lines."""
 
     models: Match
     workspace: Workspace
     items: Items | None
     selected: np.ndarray
+    edges: tuple[np.ndarray, ...] = ()
 
 
-def inputs(models: Match, workspace: Workspace, *, with_selection: bool = True) -> PaneInputs:
+def inputs(
+    models: Match,
+    workspace: Workspace,
+    *,
+    with_selection: bool = True,
+    edges: tuple[np.ndarray, ...] = (),
+) -> PaneInputs:
     """The inputs of the panes of a workspace, with the rows that are selected in Explore, or with none."""
     selected = np.empty(0, dtype=int)
     if with_selection:
         selected = selected_rows(models)[1]
-    return PaneInputs(models, workspace, items_of(workspace), selected)
+    return PaneInputs(models, workspace, items_of(workspace), selected, edges)
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ def _all_by_pca(maps: Mapping[str, DrawnMap]) -> bool:
 
 def draw(asked: PaneInputs) -> Drawing:
     """The scene of the panes. To the rows that the settings choose, it adds selected rows that these lack,
-    such as the results of a search, and the anchors if they are few."""
+    such as the results of a search, the ends of edges, and the anchors if they are few."""
     models = asked.models
     workspace = asked.workspace
     view = compute.view(models, workspace)
@@ -205,6 +213,8 @@ def _oriented(
 
 def _rows_to_add(asked: PaneInputs, view: View) -> np.ndarray:
     others = np.setdiff1d(asked.selected, view.rows)[:_MOST_FOUND]
+    for joined in asked.edges:
+        others = np.union1d(others, np.setdiff1d(joined[:, :2], view.rows))
     anchors = asked.workspace.anchors
     if 0 < len(anchors) <= _FEW_ANCHORS:
         others = np.union1d(others, np.setdiff1d(rows_of(asked.models, anchors), [-1, *view.rows]))
@@ -278,8 +288,17 @@ def show(
             live=live.channel_of(key, drawing.offer),
             worded=worded,
             single=np.flatnonzero(np.isin(rows, single)).tolist(),
+            edges=[_drawn_edges(joined, rows) for joined in drawing.inputs.edges],
             on_event=lambda event: receive(event, drawing),
         )
+
+
+def _drawn_edges(joined: np.ndarray, rows: np.ndarray) -> list[tuple[int, int, bool]]:
+    """Edges (m, 3) between rows, as edges between positions among the drawn rows, all of which these are."""
+    order = np.argsort(rows, kind="stable")
+    ends = order[np.searchsorted(rows, joined[:, :2], sorter=order)]
+    pairs = zip(ends.tolist(), joined[:, 2].tolist(), strict=True)
+    return [(row, neighbour, bool(shared)) for (row, neighbour), shared in pairs]
 
 
 def follow(drawing: Drawing) -> None:

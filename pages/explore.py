@@ -19,6 +19,7 @@ from app.compare.headline import (
 )
 from app.compare.inspector import inspector
 from app.compare.search import found_by_one_model
+from app.explain.edges import edges_of
 from app.places import CONNECT, EXPLORE, go
 from app.plain_text import plain
 from app.spaces import shards
@@ -57,7 +58,7 @@ def say_what_was_found() -> None:
 
 quickly = compute.is_scored_quickly(pair)
 with toolbar.panes_first(above, scored_quickly=quickly):
-    drawing = panes.draw(panes.inputs(models, workspace))
+    drawing = panes.draw(panes.inputs(models, workspace, edges=edges_of(models)))
     with st.container(key="explore-body"):
         picture, side = st.columns([3.3, 1], gap="medium")
     with picture:

@@ -47,6 +47,7 @@ def linked_scatter(
     sheet: Sheet | None = None,
     live: Mapping[str, Any] | None = None,
     single: Sequence[int] = (),
+    edges: Sequence[Sequence[tuple[int, int, bool]]] = (),
     worded: bool = False,
 ) -> None:
     """Draw the scene, whose panes have two or three dimensions.
@@ -55,7 +56,8 @@ def linked_scatter(
     once. `selected` are row numbers; if None, the browser keeps its own selection. `height` is in pixels.
     `old` has a text for each pane: what its map shows if the map is outdated, otherwise "". `sheet` has a
     picture of each row. `live` is the address from which the panes get maps while an anchor is dragged, see
-    `app.live`. `single` are selected rows that get a dashed ring. With `worded`, each star shows its id
+    `app.live`. `single` are selected rows that get a dashed ring. `edges` are, for each model, rows
+    to join by lines: (row, neighbour, whether they share a feature). With `worded`, each star shows its id
     beside its number.
 
     Raises a ValueError for coordinates that are not finite and for rows that do not exist.
@@ -77,6 +79,7 @@ def linked_scatter(
             "tool": "lasso",
             "live": live,
             "single": list(single),
+            "edges": list(edges),
             "worded": worded,
             "filters": True,
         },

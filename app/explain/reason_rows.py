@@ -11,6 +11,7 @@ import streamlit as st
 from app import compute, session
 from app.compare.inspector import names_of, new_anchor_ids
 from app.compare.selected_rows import keep_rows
+from app.explain.edges import show_edges
 from app.items import Items, cut, items_of
 from app.plain_text import plain, plain_html
 from app.workspace import Workspace
@@ -127,7 +128,7 @@ def _draw(
             icon=icon,
             type="tertiary",
             on_click=_toggle,
-            args=(row.key, ids),
+            args=(row, ids),
         )
         st.html(_bars_html(names, row, limit))
     if is_open:
@@ -135,14 +136,16 @@ def _draw(
             _opened(workspace, models.pair(), names, row, ids)
 
 
-def _toggle(key: str, ids: tuple[str, ...]) -> None:
-    """Open a row and select its rows in the panes, or close it and end the selection."""
-    if st.session_state.get(_OPEN) == key:
+def _toggle(row: ReasonRow, ids: tuple[str, ...]) -> None:
+    """Open a row, select its rows in the panes and join its examples to their neighbours, or close it and end
+    the selection."""
+    if st.session_state.get(_OPEN) == row.key:
         del st.session_state[_OPEN]
         session.select(())
     else:
-        st.session_state[_OPEN] = key
+        st.session_state[_OPEN] = row.key
         session.select(ids)
+        show_edges(ids, row.examples)
 
 
 def _bars_html(names: Sequence[str], row: ReasonRow, limit: float) -> str:
@@ -191,7 +194,8 @@ def _opened(
             help=help_filter,
         )
     st.caption(
-        "Rows whose neighbours differ most in this feature. Shaded: neighbours that have the feature, too."
+        "Rows whose neighbours differ most in this feature. Shaded: neighbours that have the feature, too. In"
+        " the panes, lines join these rows to their neighbours; bold lines lead to shaded ones."
     )
     st.html(_examples_html(pair, names, row.examples, items_of(workspace)))
 

@@ -139,8 +139,10 @@ class LinkedScatter {
     const reanchored = others || recolored || born || ended;
     if (reanchored) this.anchors = take("anchors");
     let [undressed, mapped] = [false, false]; // whether a pane has rows without flags, and another map
+    const models = header.edges?.length;
     this.panes.forEach((pane, i) => {
       pane.setTitle(header.panes[i]);
+      pane.edges.set(models ? header.edges[i % models] : []);
       pane.plot.dataset.old = header.panes[i].old;
       const moved = fresh(`pane${i}`) || i >= this.panes.length - born || this.hand.moved(pane);
       const wasDense = pane.dense;
@@ -160,7 +162,8 @@ class LinkedScatter {
     const law = header.arrays.selected && !this.unanswered.some((event) => event.kind === "select");
     const rows = law ? rowsIn(take("selected"), header.n) : other ? new Uint32Array(0) : this.rows;
     const same = rows.length === this.rows?.length && rows.every((row, i) => row === this.rows[i]);
-    if (!same || born || recolored || undressed) this.select(rows);
+    const joined = JSON.stringify(past?.edges) !== JSON.stringify(header.edges);
+    if (!same || born || recolored || undressed || joined) this.select(rows);
     else if (reanchored) this.dimStars();
     this.awaited = new Set(this.panes.filter((pane) => pane.frame));
     this.drawn();
@@ -252,7 +255,7 @@ class LinkedScatter {
     const orders = [];
     const orderOf = (coloring) => (orders[coloring] ??= paintingOrder(flags[coloring], this.colorings.list[coloring].depths));
     this.brush = { brushed: rows.length > NAMED_SELECTED ? 1 : rows.length && FEW_BRUSHED, lift: rows.length ? clamp(1 - (4 * rows.length) / n, 0, 1) : 0 }; // a small selection is drawn larger and stronger than a large one
-    this.chosen = mostProminent(this.prominence, rows.length, flags[0]);
+    this.chosen = this.chosenOf(rows, flags[0]);
     this.panes.forEach((pane, i) => {
       const { coloring } = this.header.panes[i];
       pane.setFlags(flags[coloring], rows, () => orderOf(coloring));
@@ -264,6 +267,12 @@ class LinkedScatter {
     this.status.textContent = rows.length ? `${rows.length.toLocaleString()} selected` : "";
     this.root.classList.toggle("ls-brushed", rows.length > NAMED_SELECTED);
     this.toolbar.buttons.chosen.disabled = !rows.length;
+  }
+
+  /* The rows to name: those from which edges lead, then the most prominent of the selected ones. */
+  chosenOf(rows, flags) {
+    const sources = this.panes[0]?.edges.sources.filter((row) => !this.colorings.hides(row)) ?? [];
+    return [...new Set([...sources, ...mostProminent(this.prominence, rows.length, flags)])];
   }
 
   dimStars() {

@@ -36,6 +36,7 @@ SCRIPTS = (
     "contours.js",
     "text_column.js",
     "moving.js",
+    "edges.js",
     "pane.js",
     "gestures.js",
     "stars.js",

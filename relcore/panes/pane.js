@@ -50,6 +50,7 @@ class Pane {
     this.key = new DensityKey();
     this.stars = new Stars();
     this.near = new Near();
+    this.edges = new Edges();
     this.names = new Names();
     this.moving = new Moving(this);
     this.contours = new Contours(this);
@@ -57,7 +58,7 @@ class Pane {
     this.lasso = element("path", "ls-lasso");
     this.axes = [1, 2, 3].map((number) => element("g", "ls-axis", { visibility: "hidden" }, element("path"), element("text", "", {}, number)));
     this.ring = element("circle", "ls-ring", { r: 8, visibility: "hidden" });
-    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.contours.root, this.near.root, this.names.root, this.stars.root, ...this.axes, this.ring, this.lasso);
+    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.contours.root, this.edges.root, this.near.root, this.names.root, this.stars.root, ...this.axes, this.ring, this.lasso);
     this.plot = element("div", "ls-plot", {}, this.density, this.canvas, this.overlay, this.key.root);
     this.root = element("section", "ls-pane", {}, element("header", "ls-heading", {}, this.title, this.note), this.plot);
     this.points = pointsOn(this.canvas);
@@ -257,7 +258,9 @@ class Pane {
     this.blank = this.dense?.hasPoints === false; // nothing to wipe off
     this.contours.place(width, height);
     this.placeAxes(height);
-    this.stars.place((row) => (this.hides(row) ? null : this.pixel(row, width, height)), width, this.type);
+    const pixel = (row) => (this.hides(row) ? null : this.pixel(row, width, height));
+    this.stars.place(pixel, width, this.type);
+    this.edges.place(this.sampled ? () => null : pixel); // of a sample, not all rows have places
     this.near.place((row) => this.pixel(row, width, height));
     if (!this.unnamed) this.names.place(this, this.owner, width, height);
     this.placeRing();

@@ -201,7 +201,8 @@ def payload_of(
         Settings of the panes: ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``. ``filters`` says
         whether Python sends facets on request. ``live`` is the address that answers requests while an anchor
         is dragged. ``single`` are selected rows with a dashed ring. ``worded`` says whether a star has its id
-        beside its number.
+        beside its number. ``edges`` lists for each model (row, neighbour, whether they share a feature); the
+        panes of that model join these rows by lines.
     """
     arrays, digests = _arrays_of(scene, version, selected, sheet)
     notices = old or [""] * len(scene.panes)

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +42,26 @@ def selection(session):
     return session.session_state["relscope.selection"]
 
 
+def panes_of(session):
+    """The header of what the panes got."""
+    content = next(one.proto.bytes for one in session.get("bidi_component") if b"anchors" in one.proto.bytes)
+    length = int(np.frombuffer(content[:4], dtype="<u4")[0])
+    return json.loads(content[4 : 4 + length])
+
+
+def assert_edges_join_examples_to_neighbours(session):
+    """All 600 rows are drawn, in their order. Every fourth is of class b, from the second on."""
+    header = panes_of(session)
+    assert header["n"] == N
+    first, second = header["edges"]
+    assert len(first) == len(second) == 3 * 10
+    assert {row for row, _, _ in first} == {row for row, _, _ in second}
+    for row, neighbour, shares in (*first, *second):
+        assert row % 4 == 1
+        assert shares == (neighbour % 4 == 1)
+    assert sum(shares for _, _, shares in second) > sum(shares for _, _, shares in first)
+
+
 def test_a_reason_opens_and_its_rows_are_selected(session):
     assert not session.errors
     assert "class b" in session.text
@@ -50,6 +71,7 @@ def test_a_reason_opens_and_its_rows_are_selected(session):
     lists = session.html.count('class="relscope-neighbours" data-pair')
     assert lists >= 3
     assert "has the feature" in session.html
+    assert_edges_join_examples_to_neighbours(session)
     before = session.workspace.anchors
     session.click("explain.anchors")
     new = session.workspace.anchors[len(before) :]
@@ -64,6 +86,7 @@ def test_a_reason_opens_and_its_rows_are_selected(session):
     assert selection(session) == of_b
     session.click("explain.open-0")
     assert selection(session) == ()
+    assert not panes_of(session)["edges"]
     assert "explain.filter" not in session.keys
 
 

@@ -315,6 +315,25 @@ def test_a_selection_of_python_is_ringed_named_and_zoomed_to(page):
     assert events(page, 0) == []
 
 
+def test_edges_join_rows_to_their_neighbours_in_the_panes_of_each_model(page):
+    first = [(3, 10, True), (3, 11, False), (3, 12, True)]
+    second = [(3, 20, True)]
+    drawn = scene(1000)
+    draw(page, drawn, list(range(0, 1000, 3)), edges=[first, second])
+    lines = "[...document.querySelectorAll('.ls-edges')].map(one => [...one.children].map(path => path.getAttribute('d')))"
+
+    def ends(path):
+        return path.count("M")
+
+    counts = [list(map(ends, paths)) for paths in page.evaluate(lines)]
+    assert counts == [[1, 2], [0, 1]] * 2  # others, then those that share the feature; panes alternate
+    x, y = page.evaluate("scatter.panes[1].pixel(20)")
+    assert page.evaluate(lines)[1][1].endswith(f"L{x:.1f} {y:.1f}")
+    assert "word 3" in page.locator(".ls-names").first.text_content()  # the row that the lines leave is named
+    draw(page, drawn, [], edges=[])
+    assert not any(path for paths in page.evaluate(lines) for path in paths)
+
+
 def test_arrow_keys_point_at_rows_and_enter_selects_one(page):
     draw(page, scene())
     at_rest(page)
