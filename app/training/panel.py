@@ -12,6 +12,7 @@ import streamlit as st
 from app import compute, exports, messages, sharing
 from app.asking import Panel, lead_sentence
 from app.page_settings import remembered, segments
+from app.plain_text import plain
 from app.tables import report_table
 from app.training import two_here
 from app.workspace import Workspace
@@ -113,6 +114,8 @@ def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
     drawn = chart_exportable(panels).interactive(exports.theme())
     exports.chart(drawn, "training.chart", partial(_open_frame, panels.xs))
     exports.export_bar(figure, "training")
+    for note in told.notes:
+        st.caption(plain(note))
     with st.expander("All scores", icon=":material/table_rows:"):
         for table in told.tables:
             report_table(table)

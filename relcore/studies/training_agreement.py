@@ -203,9 +203,9 @@ def _train(model: nn.Module, images: torch.Tensor, targets: torch.Tensor, epochs
 
     n_batches = len(torch.arange(_PROBE, len(images)).split(_BATCH))
     optimizer = torch.optim.Adam(model.parameters(), lr=_RATE)
-    watched = watch(
-        folder, model, images[:_PROBE], [_LAYER, _ANSWERS], steps=_FRAMES, total=epochs * n_batches
-    )
+    layers = [_LAYER, _ANSWERS]
+    n_steps = epochs * n_batches
+    watched = watch(folder, model, images[:_PROBE], layers, steps=_FRAMES, total=n_steps, budget=None)
     with watched as run:
         for _ in range(epochs):
             order = _PROBE + torch.randperm(len(images) - _PROBE)

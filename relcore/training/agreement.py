@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -100,6 +100,9 @@ class TrainingResult(Reported):
         The m drawn rows of each of r runs at each step, on own axes and relative to the anchors.
     ids, labels : (m,) arrays
         Of the drawn rows; labels may be None.
+    left_out : run → int
+        The number of frames that each run left out to keep the budget of `relcore.watch`; runs without any
+        are missing.
 
     Examples
     --------
@@ -128,6 +131,7 @@ class TrainingResult(Reported):
     places: Mapping[str, np.ndarray]
     ids: np.ndarray
     labels: np.ndarray | None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def agreement(self, quantity: str, run: str = "", other: str = "") -> pd.DataFrame:
         """The lines of the table for this quantity, and if they are given, for these runs."""
@@ -244,7 +248,16 @@ class TrainingResult(Reported):
         if not figures:
             figures = {"training": partial(chart_exportable, self.panels(), name="relscope-training")}
         table = Table("scores", self.table, cells, "", caption)
-        return Report(self.sentence(), [table], facts, (), figures)
+        return Report(self.sentence(), [table], facts, self._notes(), figures)
+
+    def _notes(self) -> list[str]:
+        if not self.left_out:
+            return []
+        counts = ", ".join(f"{n} of {name}" for name, n in self.left_out.items())
+        return [
+            f"Frames that were left out to keep the training fast: {counts}. relcore.watch(…, budget=None)"
+            " keeps all."
+        ]
 
 
 def _of_neighbours(spec: TrainingSpec) -> str:
@@ -321,6 +334,7 @@ def compare_runs(
         places=_places(rows, split, drawn),
         ids=ids[drawn],
         labels=labels,
+        left_out={name: run.n_left_out for name, run in zip(names, runs, strict=True) if run.n_left_out},
     )
 
 

@@ -49,6 +49,7 @@ def watch_trainer(
     layers: str | Sequence[str] | None = None,
     *,
     steps: int = 60,
+    budget: float | None = 0.03,
     ids: Sequence[str] | np.ndarray | None = None,
     labels: Sequence[str] | np.ndarray | None = None,
     pooling: Pooling = "auto",
@@ -62,7 +63,7 @@ def watch_trainer(
 
     Parameters
     ----------
-    folder, probe, layers, steps, ids, labels, pooling, processor, half, name
+    folder, probe, layers, steps, budget, ids, labels, pooling, processor, half, name
         As in `relcore.watch`; texts as probe need ``processor=tokenizer``.
 
     Raises
@@ -87,6 +88,7 @@ def watch_trainer(
             probe=probe,
             layers=layers,
             steps=steps,
+            budget=budget,
             ids=ids,
             labels=labels,
             pooling=pooling,
@@ -122,6 +124,7 @@ def watch_lightning(
     layers: str | Sequence[str] | None = None,
     *,
     steps: int = 60,
+    budget: float | None = 0.03,
     ids: Sequence[str] | np.ndarray | None = None,
     labels: Sequence[str] | np.ndarray | None = None,
     pooling: Pooling = "auto",
@@ -135,7 +138,7 @@ def watch_lightning(
 
     Parameters
     ----------
-    folder, probe, layers, steps, ids, labels, pooling, processor, half, name
+    folder, probe, layers, steps, budget, ids, labels, pooling, processor, half, name
         As in `relcore.watch`.
 
     Raises
@@ -160,6 +163,7 @@ def watch_lightning(
             probe=probe,
             layers=layers,
             steps=steps,
+            budget=budget,
             ids=ids,
             labels=labels,
             pooling=pooling,

@@ -63,12 +63,14 @@ class RunCard:
 
 @dataclass(frozen=True)
 class LoggedMetrics:
-    """What ``metrics.json`` holds: steps and values of each metric, and whether the training has ended."""
+    """What ``metrics.json`` holds: steps and values of each metric, whether the training has ended, and how
+    many frames the budget left out."""
 
     step: int = 0
     ended: bool = False
     steps: dict[str, list[int]] = field(default_factory=dict)
     values: dict[str, list[float | None]] = field(default_factory=dict)
+    left_out: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,6 +91,8 @@ class Run:
         What the training logged, as two arrays of one length. NaN is a value that was not finite.
     growing : bool
         Whether the training still runs. `refresh` then reads the new frames.
+    n_left_out : int
+        The number of frames that were left out to keep the budget of `relcore.watch`.
 
     Examples
     --------
@@ -96,7 +100,7 @@ class Run:
     >>> import torch
     >>> import relcore
     >>> model = torch.nn.Linear(4, 3)
-    >>> with relcore.watch(mkdtemp() + "/first", model, torch.eye(4)) as watched:
+    >>> with relcore.watch(mkdtemp() + "/first", model, torch.eye(4), budget=None) as watched:
     ...     for _ in range(20):  # a training has its steps here
     ...         watched.step(loss=0.5)
     >>> run = relcore.open_run(watched.folder)
@@ -112,6 +116,7 @@ class Run:
     labels: np.ndarray | None
     metrics: Mapping[str, Points]
     growing: bool = False
+    n_left_out: int = 0
     _frames: tuple[Mapping[str, Path], ...] = ()
     _watched: bool = True
 
@@ -315,6 +320,7 @@ def _watched_run(place: Path) -> Run:
         labels=labels,
         metrics=_points(logged, place / METRICS),
         growing=not logged.ended and not is_orphaned(path, card.writer),
+        n_left_out=logged.left_out,
         _frames=tuple(frames[step] for step in steps),
     )
 

@@ -185,6 +185,7 @@ class TwoNetworks:
             LAYER,
             steps=steps,
             total=self.epochs,
+            budget=None,
             labels=digits.astype(str),
             half=True,
         )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from relcore.base.access import expand_home
-from relcore.base.arguments import need_whole
+from relcore.base.arguments import need_number, need_whole
 from relcore.base.errors import SpaceError
 from relcore.base.records import to_json
 from relcore.base.writing import claim_name, discard, new_folder, own_name, unfinished_folder, write
@@ -25,12 +25,15 @@ from relcore.encode.layer_rows import LayerRows
 from relcore.encode.row_files import file_name
 from relcore.nn.capture import Pooling, undisturbed
 from relcore.spaces.space import LatentSpace
+from relcore.training.budget import FrameBudget
 from relcore.training.runs import CARD, METRICS, LoggedMetrics, Run, RunCard, frame_name, open_run
 
 if TYPE_CHECKING:
     from torch import nn
 
 _MOST_POINTS = 1000  # of a metric
+_SHARE = 0.03  # of the time of a training
+_MANY = 5  # frames
 _SECONDS = 2.0  # between two writes of the metrics
 # Rounding by other kernels, as a share of the largest number of a layer. Float32 has 24 bits, so sums over
 # thousands of numbers are exact to about 1e-6.
@@ -77,6 +80,12 @@ class LogSteps:
         scale = np.log1p(self.chosen)
         return self.chosen.pop(int(np.argmin(scale[2:] - scale[:-2])) + 1)
 
+    def n_left(self, step: int) -> int | None:
+        """The number of planned steps from this one on, if this one is due; None without a plan."""
+        if not self._planned or step > self._total:
+            return None
+        return 1 + sum(planned > step for planned in self._planned)
+
 
 def _evenly_spaced(most: int, total: int) -> list[int]:
     """At most `most` of the whole numbers 0 … total, evenly spaced on the scale of log(1 + number)."""
@@ -100,6 +109,8 @@ class Watch:
         The folder of the run. It differs from the one that was asked for if that had files in it.
     n_steps : int
         The number of the last step.
+    n_left_out : int
+        The number of frames that were left out to keep the budget.
 
     Examples
     --------
@@ -120,7 +131,7 @@ class Watch:
         self,
         folder: Path,
         rows_of: _ProbeRows,
-        frames: LogSteps,
+        plan: _FramePlan,
         name: str,
         optimizer: Any = None,
         first_step: int = 0,
@@ -128,7 +139,7 @@ class Watch:
         self.folder = folder
         self.n_steps = first_step
         self._rows_of = rows_of
-        self._frames = frames
+        self._plan = plan
         self._name = name
         self._optimizer = optimizer
         self._metrics: dict[str, _Metric] = {}
@@ -152,9 +163,15 @@ class Watch:
             self._handle.remove()
         if self._silent:
             return
-        if kind is None and self._frames.chosen[-1] < self.n_steps:
+        if kind is None and self._plan.kept.chosen[-1] < self.n_steps:
             self._add_frame()
         self._write_metrics(ended=True)
+        if self._plan.left_out_many():
+            warnings.warn(f"{self.folder}: {self._plan.left_out_note()}", stacklevel=2)
+
+    @property
+    def n_left_out(self) -> int:
+        return self._plan.n_left_out
 
     def step(self, number: int | None = None, /, **metrics: Any) -> None:
         """Count one step of the training, after it was made, and log metrics of it, such as ``loss=…``.
@@ -202,14 +219,20 @@ class Watch:
             raise SpaceError(
                 f"step: expected a number above the last one, {self.n_steps}, got {number!r:.40}"
             )
+        self._plan.budget.step(number - self.n_steps)
         self.n_steps = number
         self.log(**metrics)
-        if not self._silent and self._frames.is_due(number):
+        if not self._silent and self._plan.wants(number):
             self._add_frame()
 
     def _make_folder(self) -> None:
         """Make the folder with its card and the first frame. It gets its name when all of this is in it."""
-        rows = self._rows_of()
+        with self._plan.budget.frame():
+            self._write_first_frame()
+        self._plan.keep(self.n_steps)
+
+    def _write_first_frame(self) -> None:
+        rows = self._rows_of(self._plan.has_many_left(self.n_steps))
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with unfinished_folder(self.folder) as partial:
             frame = partial / frame_name(self.n_steps)
@@ -218,18 +241,18 @@ class Watch:
             card = self._rows_of.card(rows, self._name)
             (partial / CARD).write_text(json.dumps(to_json(card)), encoding="utf-8")
             self.folder = claim_name(partial, self.folder)
-        self._frames.choose(self.n_steps)
 
     def _add_frame(self) -> None:
         """Write a frame of the last step. If that fails, there is a warning, and the training continues."""
+        self._rows_of.wait()
+        many_left = self._plan.has_many_left(self.n_steps)
         try:
-            rows = self._rows_of()
-            with new_folder(self.folder / frame_name(self.n_steps)) as partial:
-                self._rows_of.save(rows, partial)
+            with self._plan.budget.frame(), new_folder(self.folder / frame_name(self.n_steps)) as partial:
+                self._rows_of.save(self._rows_of(many_left), partial)
         except Exception as error:  # whatever it is, hours of training are worth more
             warnings.warn(f"{self.folder}: no frame of step {self.n_steps}: {error!s:.300}", stacklevel=4)
             return
-        dropped = self._frames.choose(self.n_steps)
+        dropped = self._plan.keep(self.n_steps)
         if dropped is not None:
             discard(self.folder / frame_name(dropped))
         if time.monotonic() - self._written > _SECONDS:  # early frames follow each other quickly
@@ -238,12 +261,66 @@ class Watch:
     def _write_metrics(self, ended: bool = False) -> None:
         steps = {name: metric.points()[0] for name, metric in self._metrics.items()}
         values = {name: metric.points()[1] for name, metric in self._metrics.items()}
-        logged = LoggedMetrics(self.n_steps, ended, steps, values)
+        logged = LoggedMetrics(self.n_steps, ended, steps, values, self.n_left_out)
         try:
             write(self.folder / METRICS, json.dumps(to_json(logged)).encode())
         except (SpaceError, OSError) as error:
             warnings.warn(f"{self.folder}: metrics were not written: {error!s:.300}", stacklevel=4)
         self._written = time.monotonic()
+
+
+class _FramePlan:
+    """Which steps get a frame: those that are due on the logarithmic scale, if the budget allows them."""
+
+    def __init__(self, most: int, total: int | None, budget: float | None) -> None:
+        if budget is not None:
+            need_number("budget", budget, low=0, high=1)
+        self.kept = LogSteps(most, total)
+        self.budget = FrameBudget(budget)
+        self._due = LogSteps(most, total)  # those that would be kept without a budget
+        self._total = total
+
+    @property
+    def n_left_out(self) -> int:
+        if self.budget.share is None:
+            return 0
+        return max(0, len(self._due.chosen) - len(self.kept.chosen))
+
+    def wants(self, step: int) -> bool:
+        """Whether a step that the training has made gets a frame."""
+        if not self._due.is_due(step):
+            return False
+        frames_left = self._due.n_left(step)
+        self._due.choose(step)
+        return self.budget.affords(frames_left, self._steps_left(step))
+
+    def has_many_left(self, step: int) -> bool:
+        """Whether enough frames follow that a trial, which costs as much as one, can pay."""
+        return self.budget.n_affordable(self._steps_left(step)) >= _MANY
+
+    def keep(self, step: int) -> int | None:
+        """Add a step that has its frame. Returns the step whose frame is dropped, if there is one."""
+        if not self._due.chosen or self._due.chosen[-1] < step:
+            self._due.choose(step)
+        return self.kept.choose(step)
+
+    def left_out_many(self) -> bool:
+        """Whether more than a tenth of the frames were left out. Of a long training, those of the first steps
+        are, because the budget is not known yet."""
+        return self.n_left_out > len(self.kept.chosen) / 9
+
+    def left_out_note(self) -> str:
+        n_due = self.n_left_out + len(self.kept.chosen)
+        return (
+            f"{self.n_left_out} of {n_due} frames were left out, because watching may take"
+            f" {self.budget.share:.0%} of the time of the training (it took {self.budget.spent_share:.0%});"
+            " budget=None keeps all"
+        )
+
+    def _steps_left(self, step: int) -> int | None:
+        if self._total is None or step > self._total:
+            return None
+        return self._total - step
 
 
 class _Metric:
@@ -316,6 +393,12 @@ class _ProbeRows:
             self.labels = [label for batch in self._batches for label in batch.labels or ()]
         self.ids: Any = None
 
+    def name(self, ids: Any, labels: Any) -> None:
+        """Give the rows these ids, and these labels instead of those of the data."""
+        self.ids = ids
+        if labels is not None:
+            self.labels = labels
+
     def _layers(self) -> LayerRows:
         # Made again each time: a trainer may have moved the network to another device.
         return LayerRows(self.model, *self._how, device="cpu" if self._on_cpu() else "auto")
@@ -323,11 +406,20 @@ class _ProbeRows:
     def _on_cpu(self) -> bool:
         return all(one.device.type == "cpu" for one in self.model.parameters())
 
-    def __call__(self) -> dict[str, np.ndarray]:
+    def __call__(self, many_follow: bool) -> dict[str, np.ndarray]:
+        """The rows now. If many frames follow, a faster way to read them is tried."""
         rows = self._rows(self._batches)
-        if self._reads_faster is None and self._on_cpu():
+        if many_follow and self._reads_faster is None and self._on_cpu():
             self._try_channels_last(rows)
         return rows
+
+    def wait(self) -> None:
+        """Wait until the network's device has done the work of the training. Without that, the time of a
+        frame would include it."""
+        import torch
+
+        for kind in {one.device.type for one in self.model.parameters()} - {"cpu", "meta"}:
+            getattr(torch, kind).synchronize()
 
     def _try_channels_last(self, rows: Mapping[str, np.ndarray]) -> None:
         """From the next frame on, give pictures to a convolutional network with the channels as the last axis
@@ -416,6 +508,7 @@ def watch(
     *,
     steps: int = 60,
     total: int | None = None,
+    budget: float | None = _SHARE,
     optimizer: Any = None,
     ids: Sequence[str] | np.ndarray | None = None,
     labels: Sequence[str] | np.ndarray | None = None,
@@ -428,8 +521,8 @@ def watch(
     """A context manager that keeps what the layers give for the probe at up to 60 steps of a training.
 
     Call `step` of it after each step. Steps are chosen evenly on a logarithmic scale, from 0 (before the
-    training) to the last one. The training is not disturbed: training mode, gradients, buffers and random
-    states are as before, so the weights are the same as without it.
+    training) to the last one; some are left out to keep the budget. The training is not disturbed: training
+    mode, gradients, buffers and random states are as before, so the weights are the same.
 
     Each frame is written whole, so a killed training leaves a run that `open_run` opens. If the folder has
     files, the run gets the next free name: first-2, first-3, …; `folder` of the result tells it.
@@ -447,11 +540,12 @@ def watch(
         The largest number of frames.
     total : int, optional
         The number of steps of the training, if known. Then no frame is written that is dropped later.
+    budget : float, optional
+        The largest share of the training's time that frames may take, by measured seconds; the first and the
+        last one are always written. None keeps all frames, at steps that do not depend on the machine.
     optimizer : torch.optim.Optimizer, optional
         Count its steps. Then call `log` for metrics, and not `step`.
-    ids, labels : n strings, optional
-        As in `relcore.encode`.
-    pooling, processor
+    ids, labels, pooling, processor
         As in `relcore.encode`.
     half : bool
         Whether to keep float16 instead of float32.
@@ -471,20 +565,18 @@ def watch(
     >>> import torch
     >>> import relcore
     >>> model = torch.nn.Linear(4, 3)
-    >>> with relcore.watch(mkdtemp() + "/first", model, torch.eye(4), steps=5, total=1000) as run:
+    >>> with relcore.watch(mkdtemp() + "/1", model, torch.eye(4), steps=5, total=1000, budget=None) as run:
     ...     for _ in range(1000):  # a training has its steps here
     ...         run.step(loss=0.5)
     >>> run.open().steps.tolist()
     [0, 5, 31, 177, 1000]
     """
-    frames = LogSteps(steps, total)
+    plan = _FramePlan(steps, total, budget)
     need_whole("first_step", first_step, 0)
     if not hasattr(model, "named_modules"):
         raise SpaceError(f"model: expected a PyTorch network, got {type(model).__name__}")
     dtype = np.dtype(np.float16 if half else np.float32)
     rows_of = _ProbeRows(model, probe, layers, pooling, processor, dtype)
-    rows_of.ids = ids
-    if labels is not None:
-        rows_of.labels = labels
+    rows_of.name(ids, labels)
     place = Path(os.path.abspath(expand_home(folder)))
-    return Watch(place, rows_of, frames, name, optimizer, first_step)
+    return Watch(place, rows_of, plan, name, optimizer, first_step)

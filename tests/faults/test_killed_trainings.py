@@ -17,7 +17,7 @@ N = 300
 def train(folder):
     torch.set_num_threads(1)
     model = torch.nn.Linear(4, WIDTH)
-    with relcore.watch(folder, model, torch.ones(N, 4), ["output"], steps=8) as run:
+    with relcore.watch(folder, model, torch.ones(N, 4), ["output"], steps=8, budget=None) as run:
         for step in range(1, 10**6):
             model.weight.data.fill_(step)
             model.bias.data.zero_()

@@ -26,7 +26,7 @@ def test_a_trainer_of_transformers_is_watched(tmp_path):
     told = {"report_to": [], "use_cpu": True, "save_strategy": "no", "disable_tqdm": True, "logging_steps": 2}
     arguments = TrainingArguments(str(tmp_path / "out"), max_steps=6, **told)
     probe = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
-    callback = relcore.watch_trainer(tmp_path / "run", probe, layers=LAYER)
+    callback = relcore.watch_trainer(tmp_path / "run", probe, layers=LAYER, budget=None)
     trainer = Trainer(model=model, args=arguments, train_dataset=items, callbacks=[callback])
     trainer.train()
     run = relcore.open_run(tmp_path / "run")
@@ -34,7 +34,7 @@ def test_a_trainer_of_transformers_is_watched(tmp_path):
     assert run.metrics["loss"][0].tolist() == [2, 4, 6]
     assert run.layers == (LAYER,)
     assert not run.growing
-    after = relcore.encode(model, probe, layers=LAYER)[LAYER]
+    after = relcore.encode(model, probe, layers=LAYER, budget=None)[LAYER]
     np.testing.assert_allclose(run.rows(-1), after.vectors, atol=1e-6)
 
 
@@ -58,7 +58,7 @@ def test_lightning_is_watched(tmp_path):
             return torch.optim.SGD(self.parameters(), 0.1)
 
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    callback = relcore.watch_lightning(tmp_path / "run", PROBE)
+    callback = relcore.watch_lightning(tmp_path / "run", PROBE, budget=None)
     trainer = lightning.Trainer(
         max_epochs=3, accelerator="cpu", enable_model_summary=False, callbacks=[callback], **quiet
     )
@@ -78,7 +78,7 @@ def test_a_trainer_that_calls_the_same_methods_is_watched(tmp_path, monkeypatch)
     monkeypatch.setattr(callbacks, "import_module", lambda name: SimpleNamespace(Callback=FakeCallback))
     model = torch.nn.Linear(4, 2)
     trainer = SimpleNamespace(estimated_stepping_batches=float("inf"), global_step=0, callback_metrics={})
-    callback = relcore.watch_lightning(tmp_path / "run", PROBE)
+    callback = relcore.watch_lightning(tmp_path / "run", PROBE, budget=None)
     callback.on_train_start(trainer, model)
     for step in (0, 1, 1, 2):  # two batches are gathered for the second step
         trainer.global_step = step

@@ -43,7 +43,7 @@ def test_the_weights_are_those_of_a_training_that_nobody_watches(tmp_path):
     train(alone, 50)
     watched = network()
     seeded()
-    with relcore.watch(tmp_path / "run", watched, PROBE, ["*"]) as run:
+    with relcore.watch(tmp_path / "run", watched, PROBE, ["*"], budget=None) as run:
         train(watched, 50, run.step)
         assert watched.training
     assert len(run.open()) > 40
@@ -54,7 +54,7 @@ def test_the_weights_are_those_of_a_training_that_nobody_watches(tmp_path):
 def test_frames_hold_the_rows_of_the_network_at_their_steps(tmp_path):
     model = network()
     with relcore.watch(
-        tmp_path / "run", model, PROBE, ["0", "output"], ids=list("abcdefghijklmnopqrst")
+        tmp_path / "run", model, PROBE, ["0", "output"], ids=list("abcdefghijklmnopqrst"), budget=None
     ) as run:
         before = relcore.encode(model, PROBE, layers=["0", "output"])
         train(model, 30, run.step)
@@ -93,7 +93,7 @@ def test_steps_are_even_on_a_logarithmic_scale(n_steps, known):
 
 def test_metrics_of_a_long_training_keep_their_last_value_and_at_most_1000_points(tmp_path):
     model = network()
-    with relcore.watch(tmp_path / "run", model, PROBE, total=5000, steps=3) as run:
+    with relcore.watch(tmp_path / "run", model, PROBE, total=5000, steps=3, budget=None) as run:
         for step in range(1, 5001):
             run.step(loss=1 / step)
             if step % 1000 == 0:
@@ -111,7 +111,7 @@ def test_metrics_of_a_long_training_keep_their_last_value_and_at_most_1000_point
 def test_the_steps_of_an_optimizer_are_counted(tmp_path):
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    with relcore.watch(tmp_path / "run", model, PROBE, optimizer=optimizer) as run:
+    with relcore.watch(tmp_path / "run", model, PROBE, optimizer=optimizer, budget=None) as run:
         for _ in range(5):
             model(torch.rand(8, 4)).square().mean().backward()
             optimizer.step()
@@ -134,24 +134,25 @@ def test_a_second_run_in_a_folder_gets_the_next_name(tmp_path):
 
 
 def test_a_run_is_read_while_it_grows(tmp_path):
-    with relcore.watch(tmp_path / "run", network(), PROBE, steps=4) as run:
+    with relcore.watch(tmp_path / "run", network(), PROBE, steps=4, budget=None) as run:
+        run.step(loss=1.0)
         run.step(loss=1.0)
         early = relcore.open_run(run.folder)
         assert early.growing
-        assert early.steps.tolist() == [0, 1]
-        for _ in range(99):
+        assert early.steps.tolist() == [0, 1, 2]
+        for _ in range(98):
             run.step(loss=0.5)
         later = early.refresh()
         assert len(later) == 4
         with pytest.raises(SpaceError, match="thinned"):
-            early.rows(1)
+            early.rows(2)
     assert not later.refresh().growing
     assert later.refresh().steps[-1] == 100
 
 
 def test_a_frame_that_cannot_be_written_is_a_warning_and_the_training_goes_on(tmp_path):
     model = network()
-    with relcore.watch(tmp_path / "run", model, PROBE) as run:
+    with relcore.watch(tmp_path / "run", model, PROBE, budget=None) as run:
         weights = model[3].weight.detach().clone()
         model[3].weight.data.fill_(np.nan)
         with pytest.warns(UserWarning, match="no frame of step 1.*NaN"):
@@ -193,7 +194,7 @@ def test_wrong_arguments_leave_no_folder(tmp_path, given, message):
 
 
 def test_steps_need_their_block_and_rising_numbers(tmp_path):
-    run = relcore.watch(tmp_path / "run", network(), PROBE)
+    run = relcore.watch(tmp_path / "run", network(), PROBE, budget=None)
     with pytest.raises(SpaceError, match="expected a `with"):
         run.step()
     with run:
@@ -227,7 +228,7 @@ def rows_by_frame(folder, model):
     pictures = torch.rand(30, 1, 8, 8, generator=torch.Generator().manual_seed(1))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     expected = []
-    with relcore.watch(folder, model, pictures, ["second", "output"], steps=9) as run:
+    with relcore.watch(folder, model, pictures, ["second", "output"], budget=None) as run:
         for step in range(4):
             expected.append(relcore.encode(model, pictures, layers=["second", "output"]))
             if step < 3:
