@@ -271,11 +271,12 @@ def show(
     """Draw the panes. The callback `hears` gets their events. By default, events change the workspace.
     `single` are numbers of rows that get a dashed ring. With `worded`, each star shows its id."""
     scene = drawing.scene
-    rows = drawing.view.rows
-    if len(single):
-        scene = replace(
-            scene, caption=f"Ring: found in both models; dashed: in one; {scene.caption.partition('; ')[2]}"
-        )
+    if len(single):  # explain the rings instead of counting the rows
+        _, _, other_notes = scene.caption.partition("; ")
+        scene = replace(scene, caption=f"Ring: found in both models; dashed: in one; {other_notes}")
+    dashed = np.flatnonzero(np.isin(drawing.view.rows, single)).tolist()
+    # One value per pane: a representation has as many panes as there are spaces.
+    old = [drawn.old for drawn in drawing.maps.values() for _ in drawn.coordinates]
     receive = hears or _receive
     with st.container(key="panes"):
         linked_scatter(
@@ -283,12 +284,12 @@ def show(
             key=key,
             selected=drawing.selected,
             height=height,
-            old=[drawn.old for drawn in drawing.maps.values() for _ in drawn.coordinates],
+            old=old,
             sheet=drawing.sheet,
             live=live.channel_of(key, drawing.offer),
             worded=worded,
-            single=np.flatnonzero(np.isin(rows, single)).tolist(),
-            edges=[_drawn_edges(joined, rows) for joined in drawing.inputs.edges],
+            single=dashed,
+            edges=[_drawn_edges(joined, drawing.view.rows) for joined in drawing.inputs.edges],
             on_event=lambda event: receive(event, drawing),
         )
 

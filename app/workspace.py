@@ -250,32 +250,41 @@ def from_session_file(
         content = parse(text, "session file")
         body = dict(content["session"].items())
     except (SpaceError, TypeError, KeyError, IndexError, AttributeError) as error:
+        reason = ""
         if isinstance(error, SpaceError):
             reason = f" ({error})"
-        else:
-            reason = ""
         raise SpaceError(
             f"session file: expected the JSON that 'Save session' writes, got something else{reason}"
         ) from error
     try:
-        saved = records.from_json(_Saved, {name: body[name] for name in _SAVED if name in body}, "session")
-        spaces = rejoined(saved.spaces)
-        digests = [space.pop("digest", "") for space in spaces]
-        # Read these settings first, because the others depend on them.
-        specs = records.from_json(tuple[SpaceSpec, ...], list(spaces), "spaces")
-        ends = {"source": spaces[saved.source], "target": spaces[saved.target]}
-        ends["others"] = [spaces[number] for number in saved.others]
-        body |= {"spaces": spaces, "named_sets": list(saved.named_sets.items())} | ends
-        workspace = records.from_json(Workspace, body, "session")
-        if len(workspace.anchors) > MOST_ANCHORS:
-            raise SpaceError(
-                f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(workspace.anchors):,}"
-            )
+        return _workspace_of(body, rejoined)
     except SpaceError as error:
         version = visible(content.get("relscope", "?"), 20)
         raise SpaceError(
             f"session file: made by version {version}, this is {__version__}; {error}"
         ) from error
+
+
+def _workspace_of(
+    body: dict[str, Any], rejoined: Callable[[Any], Any]
+) -> tuple[Workspace, dict[SpaceSpec, str]]:
+    saved = records.from_json(_Saved, {name: body[name] for name in _SAVED if name in body}, "session")
+    spaces = rejoined(saved.spaces)
+    digests = [space.pop("digest", "") for space in spaces]
+    # Read the spaces first, so that an error in them is reported as theirs.
+    specs = records.from_json(tuple[SpaceSpec, ...], list(spaces), "spaces")
+    as_in_workspace = {
+        "spaces": spaces,
+        "source": spaces[saved.source],
+        "target": spaces[saved.target],
+        "others": [spaces[number] for number in saved.others],
+        "named_sets": list(saved.named_sets.items()),
+    }
+    workspace = records.from_json(Workspace, body | as_in_workspace, "session")
+    if len(workspace.anchors) > MOST_ANCHORS:
+        raise SpaceError(
+            f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(workspace.anchors):,}"
+        )
     return workspace, dict(zip(specs, digests, strict=True))
 
 

@@ -165,8 +165,9 @@ def step_between(before: Score, now: Score, change: Interval) -> str | None:
     """The difference of two scores as text, such as ``+.057 from .781``. `change` is the confidence interval
     of their paired differences. Returns None if the interval does not confirm the sign, or if the scores have
     different queries or numbers of neighbours."""
+    if before.k != now.k or (before.interval is None) != (now.interval is None):
+        return None
     step = round(round(float(now), 3) - round(float(before), 3), 3)
-    measured = ((score.k, score.interval is None) for score in (before, now))
-    if len({*measured}) > 1 or not change.is_clear or step * change.value <= 0:
+    if not change.is_clear or step * change.value <= 0:
         return None
     return f"{signed(step)} from {short(before)}"

@@ -85,10 +85,11 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     if found.labelled:
         labelled, chance = map(percent, found.labelled)
         alike = f" Nearest to a row of the same label: {labelled} (by chance {chance})."
-    cosine = short(float(result.scores[result.spec.title]), 2)
-    others = {name: float(score) for name, score in result.scores.items() if name != result.spec.title}
-    if others and others[best := max(others, key=others.get)] > result.scores[result.spec.title]:
-        cosine += f"; of {best}, fitted directly, {short(others[best], 2)}"
+    cosines = {name: float(score) for name, score in result.scores.items()}
+    best = max(cosines, key=cosines.__getitem__)
+    cosine = short(cosines[result.spec.title], 2)
+    if cosines[best] > cosines[result.spec.title]:
+        cosine += f"; of {best}, fitted directly, {short(cosines[best], 2)}"
     rows = "words"
     if pair.source.counts is None:
         rows = "rows"

@@ -29,13 +29,18 @@ _LONGEST = 400
 def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> MigrationResult:
     """The result, with its verdict replaced by that of finished blind judgements if there are any. Of several
     such verdicts, a clear one is used rather than an unclear one."""
-    ended = []
+    candidates = []
     for option in _judgeable(result):
+        answers = _saved_answers(setup, option)
         with suppress(SpaceError):  # no judgements are saved for these settings
-            state = setup.task.random_state
-            ended.append(with_answers(result, setup.old.ids, _saved_answers(setup, option), state))
-    found = [one for one in ended if one.verdict.option]
-    return max(found, key=lambda one: (one.verdict.is_clear, one.verdict.option != "keep"), default=result)
+            candidate = with_answers(result, setup.old.ids, answers, setup.task.random_state)
+            if candidate.verdict.option:
+                candidates.append(candidate)
+    return max(candidates, key=_clearness, default=result)
+
+
+def _clearness(result: MigrationResult) -> tuple[bool, bool]:
+    return result.verdict.is_clear, result.verdict.option != "keep"
 
 
 def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, session
 from app.jobs import queue
@@ -39,7 +40,7 @@ from relcore.studies.claims import (
     verdicts_of,
 )
 from relcore.studies.paper_runs import RUNS, PaperRun, result_of
-from relcore.studies.papers import PaperRow, find_row, load_rows, named_rows, studies_of
+from relcore.studies.papers import PaperRow, PublishedTable, find_row, load_rows, named_rows, studies_of
 from relcore.studies.published import SHARE, WORDS, Number, Ours, spread_of
 from relcore.studies.study import StudySpec, study_of
 
@@ -392,44 +393,54 @@ def _row(row: PaperRow, verdict: Shown, results: dict[str, Ours]) -> None:
 
 def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
     st.html(f'<div class="relscope-paper"><p>{escape(row.shows)}</p></div>')
-    ways = st.container(horizontal=True, gap="small")
-    parts = [here(results[name], row, row.groups(name)) for name in row.run_names() if name in results]
-    table = row.published
-    if table and parts and len(table.labels) + len(table.measures) >= _WIDE:
-        left = st.container()
-        right = st.container()
-    else:
-        widths = [2.2, 1]
-        if parts:
-            widths = [1, 1]
-        if not table:
-            widths = [1, 2.2]
-        left, right = st.columns(widths, gap="large")
+    links = st.container(horizontal=True, gap="small")
+    measured = [here(results[name], row, row.groups(name)) for name in row.run_names() if name in results]
+    left, right = _columns_for(row.published, bool(measured))
     needs = ""
     if row.needs:
         needs = small_print(row.needs, "Their data and models:")
     left.html(published_as_html(row) + needs)
-    verdicts = {}
-    if parts:
-        verdicts = verdicts_of(row, results)
-    parts = [verdict_html(on, verdict) for on, verdict in verdicts.items()] + parts
-    if row.repeats:
-        parts.insert(0, small_print(f"Counted as {find_row(row.repeats).name}.", "The same experiment:"))
-    if parts and row.differs:
-        parts.append(small_print(row.differs, "Differences from the paper:"))
-    missing = row.why_not or "No result with the row's settings."
-    title = "Not measured here:"
-    if _NOTHING in missing:
-        title = ""
     for kind in studies_of(row):
-        with ways:
+        with links:
             _explore(row, f"Open the study: {STUDIES[kind].title}", kind)
         with right:
             panel.draw_finished(_spec_of(row, kind), f"papers.{row.id}")
-    right.html("".join(parts) or small_print(missing, title))
+    right.html(_measured_as_html(row, measured, results))
     if row.page != "studies":
-        with ways:
+        with links:
             _explore(row, f"Open in {_place(row)[1] or _place(row)[0].title}")
+
+
+def _columns_for(table: PublishedTable | None, measured: bool) -> Sequence[DeltaGenerator]:
+    """The places of the published and of the measured numbers: side by side, or, if the published table is
+    wide, one below the other."""
+    if table and measured and len(table.labels) + len(table.measures) >= _WIDE:
+        return st.container(), st.container()
+    if not table:
+        widths = [1, 2.2]
+    elif measured:
+        widths = [1, 1]
+    else:
+        widths = [2.2, 1]
+    return st.columns(widths, gap="large")
+
+
+def _measured_as_html(row: PaperRow, measured: Sequence[str], results: dict[str, Ours]) -> str:
+    """The numbers measured here, after their verdicts, or the reason why there are none."""
+    parts = []
+    if row.repeats:
+        parts.append(small_print(f"Counted as {find_row(row.repeats).name}.", "The same experiment:"))
+    if measured:
+        parts += [verdict_html(on, verdict) for on, verdict in verdicts_of(row, results).items()]
+        parts += measured
+    if parts and row.differs:
+        parts.append(small_print(row.differs, "Differences from the paper:"))
+    if parts:
+        return "".join(parts)
+    reason = row.why_not or "No result with the row's settings."
+    if _NOTHING in reason:
+        return small_print(reason, "")
+    return small_print(reason, "Not measured here:")
 
 
 def _explore(row: PaperRow, label: str, kind: str = "") -> None:

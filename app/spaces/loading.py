@@ -168,42 +168,59 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     The errors of the other spaces are shown beside their files. If fewer than two spaces are left to compare,
     nothing is loaded.
     """
-    failed: dict[SpaceSpec, str] = {}
+    failed = _errors_of(specs)
+    st.session_state[_FAILED] = failed
+    specs = [spec for spec in specs if spec not in failed]
+    fewest = 1
+    if compare:
+        fewest = 2
+    if len(specs) < fewest:
+        st.rerun()
+    st.session_state.pop(_OFFERED, None)
+    if compare:
+        _pair_and_compare(specs, len(failed))
+    else:
+        _add(specs)
+
+
+def _errors_of(specs: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
+    """Read all spaces. Returns the error messages of those that cannot be read."""
+    errors = {}
     for spec in specs:
         try:
             with st.spinner(f"Reading {plain_name(space_name(spec))} …"):
                 compute.load_space(spec)
         except SpaceError as error:
-            failed[spec] = str(error)
-    st.session_state[_FAILED] = failed
-    specs = [spec for spec in specs if spec not in failed]
-    if len(specs) < 1 + compare:
-        st.rerun()
-    st.session_state.pop(_OFFERED, None)
-    table = None
-    if compare:
-        table = _common_table(specs[:2])
-    if (
-        compare
-        and not table
-        and row_tables.pairs_in_order(specs[:2], list(map(compute.load_space, specs[:2])))
-    ):
+            errors[spec] = str(error)
+    return errors
+
+
+def _pair_and_compare(specs: Sequence[SpaceSpec], n_failed: int) -> None:
+    """Make the first two spaces source and target, and open Explore. If it is unknown how their rows are
+    paired, ask instead."""
+    source, target, *others = specs
+    table = _common_table(specs[:2])
+    spaces = [compute.load_space(source), compute.load_space(target)]
+    if not table and row_tables.pairs_in_order((source, target), spaces):
         st.session_state[_OFFERED] = tuple(specs)
         st.rerun()
-    if compare:
-        news = []
-        if failed:
-            news = [f"{counted(len(failed), 'file')} could not be read; Data says why."]
-        if paired := row_tables.by_rows(*specs[:2]) if table else compute.likely_by_rows(*specs[:2]):
-            specs = (*paired, *specs[2:])
-            why = ""
-            if table:
-                why = f", as in {plain_name(Path(table).name)}"
-            news.append(f"Rows are paired by order{why}.")
-        if news:
-            session.announce(" ".join(news))
-        _compare(specs)
-        go(EXPLORE)
+    news = []
+    if n_failed:
+        news.append(f"{counted(n_failed, 'file')} could not be read; Data says why.")
+    if table:
+        source, target = row_tables.by_rows(source, target)
+        news.append(f"Rows are paired by order, as in {plain_name(Path(table).name)}.")
+    elif likely := compute.likely_by_rows(source, target):
+        source, target = likely
+        news.append("Rows are paired by order.")
+    if news:
+        session.announce(" ".join(news))
+    _compare((source, target, *others))
+    go(EXPLORE)
+
+
+def _add(specs: Sequence[SpaceSpec]) -> None:
+    """Add spaces to the workspace. They become source and target if the user has not chosen a pair yet."""
     sources.forget()
     present = session.workspace()
     names = _names(specs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -115,23 +116,25 @@ def draw_sample_line(workspace: Workspace) -> None:
     samples = [spec for spec in samples if int(spec.option("rows")) < int(spec.option("of"))]
     if not samples:
         return
-    both = len(samples) == len(pair)
-    labels = space_labels(workspace.spaces)
+    shares = _shares_of_rows(samples, space_labels(workspace.spaces))
+    with st.container(key="sample-line", horizontal=True, vertical_alignment="center"):
+        if len(samples) < len(pair):
+            st.caption(f"{shares}, drawn by a hash of their ids.", width="content")
+        else:
+            text = f"{shares}, drawn by a hash of their ids; a command scores all rows:"
+            st.caption(text, width="content")
+            st.code(command(*pair), language="bash", width="content")
+
+
+def _shares_of_rows(samples: Sequence[SpaceSpec], labels: Mapping[SpaceSpec, str]) -> str:
+    """How many of its rows each sample has. Equal shares of two samples are named once."""
     shares = [
         f"{len(compute.load_space(spec)):,} of {counted(int(spec.option('of')), 'row')}" for spec in samples
     ]
-    if both and shares[0] == shares[1]:
-        rows = shares[0]
-    else:
-        named = zip(shares, samples, strict=True)
-        rows = ", ".join(f"{share} of {plain_name(labels[spec])}" for share, spec in named)
-    with st.container(key="sample-line", horizontal=True, vertical_alignment="center"):
-        end = "."
-        if both:
-            end = "; a command scores all rows:"
-        st.caption(f"{rows}, drawn by a hash of their ids{end}", width="content")
-        if both:
-            st.code(command(*pair), language="bash", width="content")
+    if len(shares) == 2 and shares[0] == shares[1]:
+        return shares[0]
+    named = zip(shares, samples, strict=True)
+    return ", ".join(f"{share} of {plain_name(labels[spec])}" for share, spec in named)
 
 
 def command(source: SpaceSpec, target: SpaceSpec) -> str:

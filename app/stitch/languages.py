@@ -154,6 +154,12 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
         return _sentences({name: DatasetSpec("parallel", code) for code, name in LANGUAGES.items()}, source)
     if source != _MINE:
         return _sentences(tables[source], source)
+    return _uploaded(workspace)
+
+
+def _uploaded(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
+    """The two spaces, and the pairs, of a table that the user uploads. Its columns are either sentences to
+    encode, or ids of two spaces."""
     file = st.file_uploader(
         "A list of pairs: .csv or .tsv, with names of the columns in the first line",
         type=["csv", "tsv", "parquet"],
@@ -163,19 +169,19 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
     if file is None:
         return None
     path = session.keep_upload(file)
-    mine = read_pair_list(path)
+    table = read_pair_list(path)
+    names = list(table.columns)
     kinds = {"sentences": "Sentences", "ids": "Ids of two spaces"}
     if segments("Contents of the columns", kinds, "languages.holds") == "sentences":
-        columns = {name: DatasetSpec("file", str(path), column=name) for name in mine.columns}
+        columns = {name: DatasetSpec("file", str(path), column=name) for name in names}
         return _sentences(columns, digest_of(str(path))[:6])
-    names = list(mine.columns)
-    place = digest_of(list(mine.columns))[:6]
+    place = digest_of(names)[:6]
     with st.container(horizontal=True):
         key = f"languages.ids-0-{place}"
         first = remembered(st.selectbox, "Ids of the first space", names, index=0, key=key)
         key = f"languages.ids-1-{place}"
         second = remembered(st.selectbox, "Ids of the second space", names, index=1, key=key)
-    return _two_spaces(workspace, "languages.listed"), mine.pairs(first, second)
+    return _two_spaces(workspace, "languages.listed"), table.pairs(first, second)
 
 
 def _sentences(columns: Columns, place: str) -> tuple[list[SpaceSpec], Pairs] | None:

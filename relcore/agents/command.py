@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, did_you_mean, missing_library, quote
@@ -25,6 +25,9 @@ from relcore.catalog.catalog import is_address
 from relcore.commands.command import command
 from relcore.commands.parser import written
 from relcore.stores.index import parse_place
+
+if TYPE_CHECKING:
+    import mcp_types as types
 
 _OURS = {
     "device",
@@ -73,59 +76,93 @@ def run_mcp(options: argparse.Namespace) -> None:
     if find_spec("mcp") is None:
         raise missing_library("mcp")
     import anyio
-    import mcp_types as types
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
 
     environment = _environment(options.places)
-    folders = [one["name"] for one in json.loads(environment[access.OPENED])]
-    readable = [*folders]
-    if data := os.environ.get(access.DATA):
-        readable.insert(0, data)
+    folders = _readable_folders(environment)
 
-    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    async def list_tools(*_: Any) -> types.ListToolsResult:
+        return _tools()
 
-    async def listed(*_: Any) -> types.ListToolsResult:
-        about = {name: {"description": _parser(name).description, "annotations": hints} for name in _names()}
-        tools = [types.Tool(name=name, input_schema=schema_of(name), **more) for name, more in about.items()]
-        return types.ListToolsResult(tools=tools)
-
-    async def called(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        try:
-            command = command_of(asked.name, asked.arguments or {})
-        except SpaceError as error:
-            return result(2, "", f"{error}")
-        ran = await anyio.run_process(
-            [sys.executable, "-P", "-c", _CHILD, *command, "--quiet"],
-            check=False,
-            env=environment,
-            # The command runs in the first readable folder, where relative paths start.
-            cwd=next(filter(os.path.isdir, readable), None),
-        )
-        return result(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
-
-    def result(code: int, out: str, err: str) -> types.CallToolResult:
-        """Turn the exit code and the output of a command into an answer to an agent. Exit code 1 means an
-        alarm, which is a valid answer like 0. All other codes are errors."""
-        told = [line.removeprefix("relscope: ") for line in err.strip().splitlines()]
-        answered = code in (0, 1) and bool(out)
-        record = short_record(out) if answered else None
-        if answered:
-            texts = [json.dumps(record, indent=2, ensure_ascii=False), *told]
-        else:
-            texts = told[-1:]
-        content = [types.TextContent(text=text) for text in texts]
-        return types.CallToolResult(content=content, structured_content=record, is_error=not answered)
+    async def call_tool(_: Any, call: types.CallToolRequestParams) -> types.CallToolResult:
+        return await _call(call, environment, folders)
 
     async def serve() -> None:
-        about = f"Files are read below: {', '.join(map(visible, readable)) or 'none'}."
+        readable = ", ".join(map(visible, folders)) or "none"
         server = Server(
-            "relscope", version=__version__, instructions=about, on_list_tools=listed, on_call_tool=called
+            "relscope",
+            version=__version__,
+            instructions=f"Files are read below: {readable}.",
+            on_list_tools=list_tools,
+            on_call_tool=call_tool,
         )
         async with stdio_server() as streams:
             await server.run(*streams, server.create_initialization_options())
 
     anyio.run(serve)
+
+
+def _readable_folders(environment: Mapping[str, str]) -> list[str]:
+    """The data folder, and the places that the server was started with."""
+    folders = [place["name"] for place in json.loads(environment[access.OPENED])]
+    data = environment.get(access.DATA)
+    if data:
+        folders.insert(0, data)
+    return folders
+
+
+def _tools() -> types.ListToolsResult:
+    import mcp_types as types
+
+    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    tools = [
+        types.Tool(
+            name=name,
+            description=_parser(name).description,
+            input_schema=schema_of(name),
+            annotations=hints,
+        )
+        for name in _names()
+    ]
+    return types.ListToolsResult(tools=tools)
+
+
+async def _call(
+    call: types.CallToolRequestParams, environment: Mapping[str, str], folders: Sequence[str]
+) -> types.CallToolResult:
+    """Run a tool as a command in a new process."""
+    import anyio
+
+    try:
+        arguments = command_of(call.name, call.arguments or {})
+    except SpaceError as error:
+        return _answer(2, "", f"{error}")
+    process = await anyio.run_process(
+        [sys.executable, "-P", "-c", _CHILD, *arguments, "--quiet"],
+        check=False,
+        env=environment,
+        # The command runs in the first readable folder, where relative paths start.
+        cwd=next(filter(os.path.isdir, folders), None),
+    )
+    return _answer(process.returncode, process.stdout.decode(), process.stderr.decode())
+
+
+def _answer(code: int, out: str, err: str) -> types.CallToolResult:
+    """Turn the exit code and the output of a command into an answer to an agent. Exit code 1 means an alarm,
+    which is a valid answer like 0. All other codes are errors."""
+    import mcp_types as types
+
+    messages = [line.removeprefix("relscope: ") for line in err.strip().splitlines()]
+    failed = code not in (0, 1) or not out
+    if failed:
+        record = None
+        texts = messages[-1:]
+    else:
+        record = short_record(out)
+        texts = [json.dumps(record, indent=2, ensure_ascii=False), *messages]
+    content = [types.TextContent(text=text) for text in texts]
+    return types.CallToolResult(content=content, structured_content=record, is_error=failed)
 
 
 def _environment(places: Sequence[str]) -> dict[str, str]:

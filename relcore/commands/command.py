@@ -17,6 +17,7 @@ from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import is_address
 from relcore.commands.options import PRINTED, REPORT_FILES, JUnit, Printed, Results
 
+_LONGEST_LIST = 80  # characters of the names of choices; in longer lists, they are not explained
 _NAMES_OF_VALUES: Mapping[type | None, str] = {int: "N", float: "X", None: "NAME"}
 
 
@@ -136,15 +137,25 @@ def help_text(one: Setting) -> str:
     if isinstance(usual, tuple):
         usual = ",".join(map(str, usual))
     parts = [one.help.rstrip(".") or one.label]
-    listed = []
-    for name, choice in one.choices.items():
-        told = isinstance(choice, Named) and choice.help and len(", ".join(map(str, one.choices))) < 80
-        listed.append(f"{name} ({choice.help})" if told else str(name))
-    if listed:
-        parts.append(f"one of {', '.join(listed)}")
+    if one.choices:
+        parts.append(f"one of {_listed_choices(one.choices)}")
     if not (usual is UNSET or usual is None or usual is False or usual == ""):
         parts.append(f"default: {usual}")
     return "; ".join(parts).replace("%", "%%")
+
+
+def _listed_choices(choices: Mapping[Any, Any]) -> str:
+    """The names of choices. If the list is short, each has its help text in brackets."""
+    names = ", ".join(map(str, choices))
+    if len(names) >= _LONGEST_LIST:
+        return names
+    return ", ".join(_name_and_help(name, choice) for name, choice in choices.items())
+
+
+def _name_and_help(name: Any, choice: Any) -> str:
+    if isinstance(choice, Named) and choice.help:
+        return f"{name} ({choice.help})"
+    return str(name)
 
 
 def _read(one: Setting, text: str) -> Any:

@@ -187,21 +187,27 @@ class LiveComparison:
             roots = [inverse_root(basis.T, self.projection.ridge) for basis in bases]
             bases = [basis @ root for basis, root in zip(bases, roots, strict=True)]
             scatters = [root @ one @ root for one, root in zip(scatters, roots, strict=True)]
-        found: list[tuple[np.ndarray, np.ndarray]] = []
-        shared = self.reduction.fit == "first"
-        for side, (basis, scatter) in enumerate(zip(bases, scatters, strict=True)):
-            if not (shared and side):
-                before = self._axes.get((representation, side))
-                axes = leading_axes(scatter, before)
-                mean = self.held.moments[side].means[0] @ basis
-                if before is None and self.held.onto is None:  # later maps keep the signs of this first map
-                    scores = self._drawn(self.held.drawn[side], basis @ axes[:, :2], mean @ axes[:, :2])
-                    axes[:, :2] *= axis_signs(self.where.get(scores))
-                self._axes[representation, side] = axes
-                axes = axes[:, :2]
-                mean = mean @ axes
-            found.append((basis @ axes, mean))
-        return self._turn_onto_reference(found)
+        weights: list[tuple[np.ndarray, np.ndarray]] = []
+        for side, basis in enumerate(bases):
+            if not (side and self.reduction.fit == "first"):  # then all spaces have the axes of the first
+                axes = self._principal_axes(representation, side, basis, scatters[side])
+                offset = self.held.moments[side].means[0] @ basis @ axes
+            weights.append((basis @ axes, offset))
+        return self._turn_onto_reference(weights)
+
+    def _principal_axes(
+        self, representation: str, side: int, basis: np.ndarray, scatter: np.ndarray
+    ) -> np.ndarray:
+        """The first two principal axes (k, 2) of the relative rows of a space. Their computation starts at
+        those of the last call."""
+        before = self._axes.get((representation, side))
+        axes = leading_axes(scatter, before)
+        if before is None and self.held.onto is None:  # later maps keep the signs of this first map
+            mean = self.held.moments[side].means[0] @ basis
+            scores = self._drawn(self.held.drawn[side], basis @ axes[:, :2], mean @ axes[:, :2])
+            axes[:, :2] *= axis_signs(self.where.get(scores))
+        self._axes[representation, side] = axes
+        return axes[:, :2]
 
     def _turn_onto_reference(
         self, found: list[tuple[np.ndarray, np.ndarray]]
@@ -261,7 +267,10 @@ class LiveComparison:
         """The share of the labelled queries whose class wins the vote of the rows in `lists` (q, k); NaN
         without labels."""
         classes = self.held.classes
-        if classes is None or not (known := classes[queries] >= 0).any():
+        if classes is None:
+            return np.nan
+        known = classes[queries] >= 0
+        if not known.any():
             return np.nan
         own = classes[queries[known]]
         return float(np.mean([has_majority_class(own, classes[near[known]]) for near in lists]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -146,11 +145,18 @@ def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
     """
     need_kind("pair", pair, Match)
     anchors = need_ids("anchors", anchors)
-    named = (SpaceSpec("file", space.name) for space in (pair.source, pair.target))
-    view = replace(default_view(pair.source), everything=True)
-    recipe = ComparisonRecipe(*named, tuple(anchors), view=view, reduction=ReductionSpec(fit="first"))
-    about = recipe.panes, len(recipe.anchors), recipe.projection, recipe.reduction
-    units = partial(page_units, pair, np.arange(len(pair)), *about)
+    recipe = ComparisonRecipe(
+        SpaceSpec("file", pair.source.name),
+        SpaceSpec("file", pair.target.name),
+        tuple(anchors),
+        view=replace(default_view(pair.source), everything=True),
+        reduction=ReductionSpec(fit="first"),
+    )
+
+    def units() -> PageUnits | None:
+        rows = np.arange(len(pair))
+        return page_units(pair, rows, recipe.panes, len(anchors), recipe.projection, recipe.reduction)
+
     return scene_exportable(comparison_scene(recipe, pair), units=units)
 
 

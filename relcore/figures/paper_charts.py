@@ -70,18 +70,42 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
         colors = theme.category_colors(len(diagram.names))
         for pair in diagram.lines:
             axes.plot(*diagram.points[list(pair)].T, lw=0.6, color=theme.border, zorder=1)
-        look = {"ha": "center", "va": "center", "color": theme.muted, "fontsize": style.font_size - 1}
-        for place, text in diagram.line_texts():
-            axes.text(*place, text, bbox={"color": theme.surface, "pad": 0.5}, **look)
+        for (x, y), text in diagram.line_texts():
+            axes.text(
+                x,
+                y,
+                text,
+                ha="center",
+                va="center",
+                color=theme.muted,
+                fontsize=style.font_size - 1,
+                bbox={"color": theme.surface, "pad": 0.5},
+            )
         axes.scatter(*diagram.points.T, s=16, color=colors, lw=0, zorder=2)
         for name, point, above in zip(diagram.names, diagram.points, diagram.above, strict=True):
-            look = {"ha": "center", "va": "bottom" if above else "top", "color": theme.text}
-            place = {"xytext": (0, 4 if above else -4), "textcoords": "offset points"}
-            axes.annotate(name, point, parse_math=False, **place, **look)
+            _write_name(axes, name, point, above, theme.text)
         axes.margins(0.2)
         axes.set_aspect("equal", adjustable="datalim")
         axes.set_axis_off()
         return _fit_around(figure, axes, [], style)
+
+
+def _write_name(axes: Axes, name: str, point: np.ndarray, above: bool, color: str) -> None:
+    gap = 4  # points between a point and its name
+    side = "bottom"
+    if not above:
+        gap = -gap
+        side = "top"
+    axes.annotate(
+        name,
+        point,
+        xytext=(0, gap),
+        textcoords="offset points",
+        ha="center",
+        va=side,
+        color=color,
+        parse_math=False,
+    )
 
 
 _MOST_MAPS = 12  # number of maps on one page

@@ -69,14 +69,17 @@ def token_ids(path: Path, n: int) -> list[str] | None:
 def _numbered(path: Path) -> dict[Any, Any]:
     if path.name == "vocab.txt":
         return dict(enumerate(read_lines(path, "one token per line")))
-    words = read_file(path, "a vocabulary")
-    added = ()
+    content = read_file(path, "a vocabulary")
     try:
+        vocabulary = content
+        added = ()
         if path.name == "tokenizer.json":
-            words, added = words["model"]["vocab"], words.get("added_tokens") or ()
-        if isinstance(words, list):
-            words = {item[0]: number for number, item in enumerate(words)}
-        numbered = {number: token for token, number in words.items()}
+            vocabulary = content["model"]["vocab"]
+            added = content.get("added_tokens") or ()
+        if isinstance(vocabulary, list):  # pairs of token and score
+            numbered = {number: item[0] for number, item in enumerate(vocabulary)}
+        else:
+            numbered = {number: token for token, number in vocabulary.items()}
         return numbered | {item["id"]: item["content"] for item in added}
     except (TypeError, KeyError, AttributeError, IndexError) as error:
         raise SpaceError(

@@ -105,12 +105,14 @@ def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
     """
     spaces = _vector_files(folder, is_space)
     for child in folder.iterdir():
-        if not child.name.startswith(".") and access.beside(folder / "x", child) and child.is_dir():
-            if parts_of(child):
-                inner = [child]
-            else:
-                inner = _vector_files(child, is_space)
-            spaces += inner if len(inner) == 1 else []
+        if child.name.startswith(".") or not access.beside(folder / "x", child) or not child.is_dir():
+            continue
+        if parts_of(child):
+            spaces.append(child)
+            continue
+        inner = _vector_files(child, is_space)
+        if len(inner) == 1:
+            spaces += inner
     if not 0 < len(spaces) <= MOST_SPACES:
         raise SpaceError(
             f"{folder}: expected 1 to {MOST_SPACES} vector files, or folders that hold one each, got"

@@ -463,12 +463,15 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
     libraries = {library for path in waiting for library in format_of(path).libraries}
     described: dict[Path, Description] = {}
     while waiting:
-        rest = iter(waiting)
+        names = [str(path.absolute()) for path in waiting]
+        items = confined.stream(describe_all, waiting[0], sorted(libraries), waiting, paths=names)
+        n_described = 0
         with suppress(SpaceError, OSError):
-            names = [str(path.absolute()) for path in waiting]
-            for item in confined.stream(describe_all, waiting[0], sorted(libraries), waiting, paths=names):
-                described[next(rest)] = msgspec.convert(item, Description, from_attributes=True)
-        if (ended := next(rest, None)) is not None:
-            described[ended] = Description()
-        waiting = list(rest)
+            for item in items:
+                description = msgspec.convert(item, Description, from_attributes=True)
+                described[waiting[n_described]] = description
+                n_described += 1
+        if n_described < len(waiting):  # the process ended at this file
+            described[waiting[n_described]] = Description()
+        waiting = waiting[n_described + 1 :]
     return described

@@ -95,42 +95,94 @@ class Word2VecBinary(_WordVectors):
                 )
             n, d = _header(stream.readline(64), path)
             wanted = request.rows(path, n, d)
-            width = 4 * d
+            rows = _BinaryRows(stream, path, n, d)
             ids: list[str] = []
-            buffer = b""
-            at = 0
-            ends = False
-            block = np.empty((min(wanted, max(1, _BLOCK // width)), d), np.float32)
-            for row in range(wanted):
-                while (space := buffer.find(b" ", at)) < 0 or len(buffer) <= space + width:
-                    if space < 0 and len(buffer) - at > _LONGEST_WORD:
-                        raise _no_word(path, row, n, d, buffer[at:])
-                    chunk = stream.read(max(_BLOCK, width))
-                    if not chunk:
-                        raise _cut_short(path, row, n)
-                    buffer = buffer[at:] + chunk
-                    at = 0
-                if row == 1:  # word2vec ends each row with a line feed; gensim does not
-                    ends = buffer.startswith(b"\n", at)
-                if row and buffer.startswith(b"\n", at) != ends:
-                    raise _no_word(path, row, n, d, buffer[at:space])
-                ids.append(_word(buffer[at:space], path, row, n, d))
-                place = row % len(block)
-                block[place] = np.frombuffer(buffer, dtype="<f4", count=d, offset=space + 1)
-                at = space + 1 + width
-                if place == len(block) - 1 or row == wanted - 1:
-                    yield block[: place + 1]
-            if wanted == n and (buffer[at:] + stream.read(2)).strip():
-                raise _trailing_data(path, n)
-            # If the reading stops at a limit, only the next words can reveal that the header's d is wrong.
-            ahead = buffer[at:] + stream.read(_WORDS_AHEAD * width)
-            at = 0
-            for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
-                if (space := ahead.find(b" ", at)) < 0:
-                    break
-                _word(ahead[at:space], path, row, n, d)
-                at = space + 1 + width
+            buffer = np.empty((min(wanted, max(1, _BLOCK // (4 * d))), d), np.float32)
+            while len(ids) < wanted:
+                block = buffer[: wanted - len(ids)]
+                for place in range(len(block)):
+                    word, block[place] = rows.next()
+                    ids.append(word)
+                yield block
+            if wanted == n:
+                rows.need_end()
+            else:
+                rows.need_words(_WORDS_AHEAD)
         return {"ids": ids}
+
+
+class _BinaryRows:
+    """The n rows of a word2vec .bin file, read one after the other. `stream` is behind the first line."""
+
+    def __init__(self, stream: BinaryIO, path: Path, n: int, d: int) -> None:
+        self._stream = stream
+        self._path = path
+        self._n = n
+        self._d = d
+        self._row = 0  # number of the next row
+        self._buffer = b""
+        self._at = 0  # where the next row begins in the buffer
+        self._line_feeds = False  # word2vec ends each row with a line feed; gensim does not
+
+    def next(self) -> tuple[str, np.ndarray]:
+        """The word of the next row, and its vector (d,)."""
+        space = self._find_space()
+        line_feed = self._buffer.startswith(b"\n", self._at)
+        if self._row == 1:
+            self._line_feeds = line_feed
+        if self._row and line_feed != self._line_feeds:
+            raise self._no_word(self._buffer[self._at : space])
+        word = self._word(self._buffer[self._at : space])
+        vector = np.frombuffer(self._buffer, dtype="<f4", count=self._d, offset=space + 1)
+        self._at = space + 1 + vector.nbytes
+        self._row += 1
+        return word, vector
+
+    def _find_space(self) -> int:
+        """Read until the buffer holds the whole next row. Returns the place of the space behind its word."""
+        width = 4 * self._d
+        while True:
+            space = self._buffer.find(b" ", self._at)
+            if 0 <= space < len(self._buffer) - width:
+                return space
+            if space < 0 and len(self._buffer) - self._at > _LONGEST_WORD:
+                raise self._no_word(self._buffer[self._at :])
+            chunk = self._stream.read(max(_BLOCK, width))
+            if not chunk:
+                raise _cut_short(self._path, self._row, self._n)
+            self._buffer = self._buffer[self._at :] + chunk
+            self._at = 0
+
+    def need_end(self) -> None:
+        """Raise a SpaceError if more than blanks follow the last row."""
+        if (self._buffer[self._at :] + self._stream.read(2)).strip():
+            raise _trailing_data(self._path, self._n)
+
+    def need_words(self, m: int) -> None:
+        """Raise a SpaceError if one of the next m rows does not begin with a word. If the reading stops at a
+        limit, only these words can reveal that the first line has a wrong d."""
+        width = 4 * self._d
+        ahead = self._buffer[self._at :] + self._stream.read(m * width)
+        at = 0
+        last = min(self._n, self._row + m)
+        while self._row < last and (space := ahead.find(b" ", at)) >= 0:
+            self._word(ahead[at:space])
+            at = space + 1 + width
+            self._row += 1
+
+    def _word(self, word: bytes) -> str:
+        word = word.lstrip(b"\n")
+        if word and b"\n" not in word and b"\0" not in word:
+            with suppress(UnicodeDecodeError):
+                return word.decode()
+        raise self._no_word(word)
+
+    def _no_word(self, got: bytes) -> SpaceError:
+        return SpaceError(
+            f"{self._path.name}: expected a word at row {self._row + 1} of {self._n:,}, got {got[:20]!r},"
+            f" which is not UTF-8 text; is it a word2vec .bin, and has it {self._d:,} dimensions, as its"
+            " first line says?"
+        )
 
 
 class Word2VecText(_WordVectors):
@@ -275,21 +327,6 @@ def _parsed_line(line: Line, d: int, path: Path) -> tuple[bytes, np.ndarray]:
 def _no_row(line: Line, path: Path, expected: str, remedy: str) -> SpaceError:
     got = visible(line[1].decode("utf-8", "replace").strip(), 60)
     return SpaceError(f"{path.name}, line {line[0]}: expected {expected}, got {got!r}; {remedy}")
-
-
-def _word(word: bytes, path: Path, row: int, n: int, d: int) -> str:
-    word = word.lstrip(b"\n")
-    if word and b"\n" not in word and b"\0" not in word:
-        with suppress(UnicodeDecodeError):
-            return word.decode()
-    raise _no_word(path, row, n, d, word)
-
-
-def _no_word(path: Path, row: int, n: int, d: int, got: bytes) -> SpaceError:
-    return SpaceError(
-        f"{path.name}: expected a word at row {row + 1} of {n:,}, got {got[:20]!r}, which is not UTF-8 text;"
-        f" is it a word2vec .bin, and has it {d:,} dimensions, as its first line says?"
-    )
 
 
 def _cut_short(path: Path, n_whole: int, n: int) -> SpaceError:

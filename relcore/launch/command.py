@@ -140,21 +140,21 @@ def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
     from relcore.sharded.survey import sample_job, sample_spec, too_large
 
     index = parse_place(name)
-    asked = options.shards or is_address(name)
-    folder = is_address(name) or os.path.isdir(access.expand_home(name))
-    if not folder or (index is not None and index.where != name):
+    if index is not None and index.where != name:
         return []
-    if not asked and find_spec("fsspec") is None:  # without fsspec, a folder counts as one of checkpoints
+    if not is_address(name) and not os.path.isdir(access.expand_home(name)):
         return []
-    if asked:
+    space: ShardedSpace | None = None
+    if options.shards or is_address(name):
         space = ShardedSpace.open(name)
-    else:
+    elif find_spec("fsspec") is not None:  # without fsspec, a folder counts as one of checkpoints
         space = too_large(name)
     if space is None:
         return []
     spec = sample_spec(space, options.sample)
+    key = spec.option("key")
     store = Store()
-    if not store.has(key := spec.option("key")):
+    if not store.has(key):
         with Bar(options) as bar, Context(key, store, bar.event).sending() as context:
             sample_job(context, place=space.place, n_rows=options.sample)
     rows = f"{int(spec.option('rows')):,} of {space.n:,} rows, drawn by a hash of their ids"

@@ -304,29 +304,30 @@ def relative_scores(
     Scores use the rows of `held_out_split`. If there are fewer than k + 2 of these, the result is empty.
     ``center=False`` reproduces the paper.
     """
-    rows = target.index.get_indexer(source.index)
-    own = np.flatnonzero(source.index.isin(known_ids((source, target))))
     split = held_out_split(source, target, result)
     if split is None or len(split.test) < k + 2:
         return {}
+    shared = source.index[source.index.isin(known_ids((source, target)))]
+    source_rows = source.vectors[source.index.get_indexer(shared)]
+    target_rows = target.vectors[target.index.get_indexer(shared)]
+    projection = RelativeProjection(center=center)
+
+    def scores_of(pairs: Pairs, target_anchors: np.ndarray | None = None) -> dict[str, Score]:
+        ids, partners = zip(*pairs, strict=True)
+        if target_anchors is None:
+            target_anchors = target.rows(partners)
+        first = projection.fit(source.vectors, anchors=source.rows(ids)).transform(source_rows)
+        second = projection.fit(target.vectors, anchors=target_anchors).transform(target_rows)
+        return score_pair(first, second, split, k=k, n_queries=_QUERIES, metrics=SCORES)
+
     sets = {
         "ground truth": [(one, one) for one, _ in result.anchors if one in target.index],
         "seeds": result.anchors[: result.n_seeds],
         "found": result.anchors,
-        "found, continuous": () if result.vectors is None else result.anchors,
     }
-    scores = {}
-    projection = RelativeProjection(center=center)
-    for form, pairs in sets.items():
-        if pairs:
-            ids, partners = zip(*pairs, strict=True)
-            if form == "found, continuous":
-                anchors = result.vectors
-            else:
-                anchors = target.rows(partners)
-            first = projection.fit(source.vectors, anchors=source.rows(ids)).transform(source.vectors[own])
-            second = projection.fit(target.vectors, anchors=anchors).transform(target.vectors[rows[own]])
-            scores[form] = score_pair(first, second, split, k=k, n_queries=_QUERIES, metrics=SCORES)
+    scores = {name: scores_of(pairs) for name, pairs in sets.items() if pairs}
+    if result.anchors and result.vectors is not None:
+        scores["found, continuous"] = scores_of(result.anchors, result.vectors)
     return scores
 
 

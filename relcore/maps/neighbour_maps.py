@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from relcore.maps.principal_axes import (
     sampled_rows,
 )
 from relcore.runs.work import Stages
+
+if TYPE_CHECKING:
+    from openTSNE import TSNE, TSNEEmbedding
 
 NEIGHBOURS = "nearest neighbours"
 GRAPH = "neighbour graph"
@@ -280,26 +283,76 @@ class _Neighbours(NeighbourIndex):
         return rows.astype(np.int64), distances.astype(np.float64)
 
 
-def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
-    from faiss import omp_get_max_threads
-    from openTSNE import TSNE, TSNEEmbedding
-    from openTSNE.affinity import PerplexityBasedNN
+class _IterationCount:
+    """A callback of openTSNE that reports the number of iterations, of both phases of a fit together. openTSNE
+    itself counts each phase from 0."""
 
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+        self._n = 0
+        self._total = 0
+
+    def begin(self, total: int) -> None:
+        self._n = 0
+        self._total = total
+
+    def __call__(self, iteration: int, error: float, embedding: np.ndarray) -> None:
+        self._n += _REPORTED
+        self._stages.count(self._n, self._total, "iteration")
+
+
+def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
+    """The map of a sample of the first matrix, and the samples of the others placed on it. Rows outside the
+    samples are NaN."""
     stages.begin(NEIGHBOURS)
     drawn = [sampled_rows(len(matrix), spec) for matrix in matrices]
     samples = [matrix[rows] for matrix, rows in zip(matrices, drawn, strict=True)]
-    first = samples[0]
-    others = samples[1:]
-    start, _ = principal_map(first, spec)
-    perplexity = min(spec.perplexity, (len(first) - 1) / 3)
-    index = _Neighbours(first, spec.metric, max(1, int(3 * perplexity)))
-    progress = [0, _EARLY + _REST]
+    count = _IterationCount(stages)
+    embedding = _fit_tsne(samples[0], spec, stages, count)
+    coordinates = [embedding]
+    for number, sample in enumerate(samples[1:], 2):
+        stages.begin(_placing(number))
+        count.begin(_PLACING)
+        coordinates.append(embedding.transform(sample, n_iter=_PLACING))
+    pictures = [np.full((len(matrix), spec.n_components), np.nan, dtype=np.float32) for matrix in matrices]
+    for picture, rows, places in zip(pictures, drawn, coordinates, strict=True):
+        picture[rows] = places
+    return pictures
 
-    def count(iteration: int, error: float, embedding: np.ndarray) -> None:
-        progress[0] += _REPORTED  # openTSNE restarts its count in each phase
-        stages.count(*progress, "iteration")
 
-    model = TSNE(
+def _fit_tsne(X: np.ndarray, spec: ReductionSpec, stages: Stages, count: _IterationCount) -> TSNEEmbedding:
+    """The map (n, n_components) of the rows X (n, d), begun at their PCA and centred as by `transform`."""
+    from openTSNE import TSNEEmbedding
+    from openTSNE.affinity import PerplexityBasedNN
+
+    perplexity = min(spec.perplexity, (len(X) - 1) / 3)
+    index = _Neighbours(X, spec.metric, max(1, int(3 * perplexity)))
+    affinities = PerplexityBasedNN(perplexity=perplexity, knn_index=index)
+    start, _ = principal_map(X, spec)
+    start = start / max(start[:, 0].std(), np.finfo(float).tiny)
+    # Noise separates rows with equal coordinates, and fills columns of zeros.
+    noise = np.random.default_rng(spec.random_state).normal(size=start.shape)
+    stages.begin(EPOCHS)
+    if spec.method == "tsne-gpu":
+        rows = X
+        if spec.metric == "cosine":
+            rows = unit_rows(X)
+        embedding = TSNEEmbedding(
+            _torch_tsne(rows, start + 0.01 * noise, perplexity, spec, stages), affinities
+        )
+    else:
+        count.begin(_EARLY + _REST)
+        model = _open_tsne(spec, count)
+        embedding = model.fit(affinities=affinities, initialization=1e-4 * start + 1e-6 * noise)
+    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2
+    return embedding
+
+
+def _open_tsne(spec: ReductionSpec, count: _IterationCount) -> TSNE:
+    from faiss import omp_get_max_threads
+    from openTSNE import TSNE
+
+    return TSNE(
         spec.n_components,
         early_exaggeration_iter=_EARLY,
         n_iter=_REST,
@@ -309,29 +362,6 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
         n_jobs=omp_get_max_threads(),  # the number of threads does not change the result
         random_state=spec.random_state,
     )
-    start = start / max(start[:, 0].std(), np.finfo(float).tiny)
-    # Noise separates rows with equal coordinates, and fills columns of zeros.
-    noise = np.random.default_rng(spec.random_state).normal(size=start.shape)
-    affinities = PerplexityBasedNN(perplexity=perplexity, knn_index=index)
-    stages.begin(EPOCHS)
-    if spec.method == "tsne-gpu":
-        rows = first
-        if spec.metric == "cosine":
-            rows = unit_rows(first)
-        drawing = _torch_tsne(rows, start + 0.01 * noise, perplexity, spec, stages)
-        embedding = TSNEEmbedding(drawing, affinities)
-    else:
-        embedding = model.fit(affinities=affinities, initialization=1e-4 * start + 1e-6 * noise)
-    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2  # centred, as by `transform`
-    coordinates = [embedding]
-    for number, other in enumerate(others, 2):
-        stages.begin(_placing(number))
-        progress[:] = 0, _PLACING
-        coordinates.append(embedding.transform(other, n_iter=_PLACING))
-    pictures = [np.full((len(matrix), spec.n_components), np.nan, dtype=np.float32) for matrix in matrices]
-    for picture, rows, places in zip(pictures, drawn, coordinates, strict=True):
-        picture[rows] = places
-    return pictures
 
 
 def _torch_tsne(

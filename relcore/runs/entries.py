@@ -320,8 +320,14 @@ class BundledResults:
             paths += sorted(folder.glob("*.json"))
         for path in paths:
             record = json.loads(path.read_text(encoding="utf-8"))
-            facts = record["date"], record["commit"], tuple(record["files"]), record["entries"]
-            groups[path.stem] = FinishedGroup(path.stem, *facts, path.parent)
+            groups[path.stem] = FinishedGroup(
+                name=path.stem,
+                date=record["date"],
+                commit=record["commit"],
+                files=tuple(record["files"]),
+                entries=record["entries"],
+                folder=path.parent,
+            )
         return groups
 
     @cached_property

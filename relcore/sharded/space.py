@@ -297,14 +297,13 @@ class TableShard(Shard):
     def read(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
         import pyarrow as pa
 
-        columns = list(dict.fromkeys(filter(None, (self.vectors, self.ids, self.labels if labels else ""))))
         first = 0
         held = []
         n_held = 0
         with _table(self.url) as table:
-            for batch in table.batches(rows, columns):
-                held = [*held, batch]
-                n_held = n_held + batch.num_rows
+            for batch in table.batches(rows, self._columns(labels)):
+                held.append(batch)
+                n_held += batch.num_rows
                 while n_held >= rows:
                     whole = pa.Table.from_batches(held)
                     yield self._block(whole.slice(0, rows), first)
@@ -313,6 +312,13 @@ class TableShard(Shard):
                     n_held -= rows
             if n_held:
                 yield self._block(pa.Table.from_batches(held), first)
+
+    def _columns(self, labels: bool) -> list[str]:
+        columns = [self.vectors, self.ids]
+        if labels:
+            columns.append(self.labels)
+        # One column can have two roles; a role without a column has the name "".
+        return [name for name in dict.fromkeys(columns) if name]
 
     def _block(self, table: Any, first: int) -> ShardBlock:
         vectors = vectors_of([table.column(self.vectors).combine_chunks()], self.name, first, self.width)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,15 @@ from relcore.training.watching import Watch, watch
 
 
 class _Watched:
-    """What both callbacks do: watch from the begin of the training to its end, and log numbers."""
+    """What both callbacks do: watch from the begin of the training to its end, and log numbers. `settings`
+    are arguments of `watch`."""
 
-    def __init__(self, watch_model: Callable[..., Watch]) -> None:
-        self.watch_model = watch_model
+    def __init__(self, **settings: Any) -> None:
+        self.settings = settings
         self.run: Watch | None = None
 
     def begin(self, model: Any, step: int, total: int | None) -> None:
-        self.run = self.watch_model(model=model, total=total, first_step=step).__enter__()
+        self.run = watch(model=model, total=total, first_step=step, **self.settings).__enter__()
 
     def step(self, number: int) -> None:
         if self.run is not None and number > self.run.n_steps:  # batches may be gathered for one step
@@ -78,25 +78,25 @@ def watch_trainer(
     >>> callback.run is None  # until the training begins
     True
     """
+    watched = _Watched(
+        folder=folder,
+        probe=probe,
+        layers=layers,
+        steps=steps,
+        budget=budget,
+        ids=ids,
+        labels=labels,
+        pooling=pooling,
+        processor=processor,
+        half=half,
+        name=name,
+    )
+    return _trainer_callback(watched)
+
+
+def _trainer_callback(watched: _Watched) -> Any:
     with extra():
         from transformers import TrainerCallback
-
-    watched = _Watched(
-        partial(
-            watch,
-            folder,
-            probe=probe,
-            layers=layers,
-            steps=steps,
-            budget=budget,
-            ids=ids,
-            labels=labels,
-            pooling=pooling,
-            processor=processor,
-            half=half,
-            name=name,
-        )
-    )
 
     class WatchCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no types
         @property
@@ -155,23 +155,24 @@ def watch_lightning(
     ... except relcore.RelscopeError as error:
     ...     callbacks = []
     """
-    lightning = _lightning()
     watched = _Watched(
-        partial(
-            watch,
-            folder,
-            probe=probe,
-            layers=layers,
-            steps=steps,
-            budget=budget,
-            ids=ids,
-            labels=labels,
-            pooling=pooling,
-            processor=processor,
-            half=half,
-            name=name,
-        )
+        folder=folder,
+        probe=probe,
+        layers=layers,
+        steps=steps,
+        budget=budget,
+        ids=ids,
+        labels=labels,
+        pooling=pooling,
+        processor=processor,
+        half=half,
+        name=name,
     )
+    return _lightning_callback(watched)
+
+
+def _lightning_callback(watched: _Watched) -> Any:
+    lightning = _lightning()
 
     class WatchCallback(lightning.Callback):  # type: ignore[misc, name-defined]  # one of two libraries
         @property
