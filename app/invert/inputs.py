@@ -179,14 +179,16 @@ def _tune(tuned: bool) -> None:
 def _idea(pair: Match, route: str, n_anchors: int) -> str:
     """A sentence on what this page does, for the time until the result is computed."""
     source, target = map(plain, side_names(pair, route))
-    rows = "row" if pair.source.counts is None else "word"
-    same = source == target
-    anchors = counted(n_anchors, "anchor")
-    where = "" if same else f" of {target}"
+    row = "word"
+    if pair.source.counts is None:
+        row = "row"
+    vector = f"a vector of {target}"
     place = "there"
-    if same:
+    if source == target:
+        vector = "a vector"
         place = "in its space"
+    anchors = counted(n_anchors, "anchor")
     return (
-        f"Take only the similarities of each {rows} to {anchors} in {source}, and turn them back into a"
-        f" vector{where}. Is it the vector that this {rows} has {place}?"
+        f"Take only the similarities of each {row} to {anchors} in {source}, and turn them back into"
+        f" {vector}. Is it the vector that this {row} has {place}?"
     )

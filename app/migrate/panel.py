@@ -57,10 +57,17 @@ def migration_of(setup: MigrateSetup) -> MigrationResult | None:
     while a job computes it."""
     # The first comparison of the user's own pair waits for a click. Later, a changed setting starts the
     # comparison by itself.
-    known = session.migrates_example() or st.session_state.get(_COMPARED) == setup.specs[:2]
-    look = {"label": "Compare the options", "details": setup.details}
-    look["unasked_seconds"] = results.UNASKED_SECONDS * known
-    result = results.result_of(setup.task, setup.specs, spaces=setup.spaces, **look)
+    unasked_seconds = 0.0
+    if session.migrates_example() or st.session_state.get(_COMPARED) == setup.specs[:2]:
+        unasked_seconds = results.UNASKED_SECONDS
+    result = results.result_of(
+        setup.task,
+        setup.specs,
+        spaces=setup.spaces,
+        label="Compare the options",
+        details=setup.details,
+        unasked_seconds=unasked_seconds,
+    )
     if result is None:
         return None
     st.session_state[_COMPARED] = setup.specs[:2]

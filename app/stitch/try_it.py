@@ -426,9 +426,9 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
         st.html(html)
     if channel:
         _follow(key="stitch.try-live", data=channel)
-    none = ""
+    on_rejection = ""
     if isinstance(item.item, str):
-        none = (
+        on_rejection = (
             " “None of these”: this pair is less sure than in 95 % of its right answers to test rows. On"
             " sentences of 16 articles this rejected 8 % of right answers, and 43 % of answers to off-topic"
             " ones."
@@ -436,7 +436,7 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
     st.caption(
         "Each row is an encoder, each column a classifier. A dashed frame: not stitched. Each cell shows the"
         " answer, its probability (stronger colour is higher), and the answer of the encoder's own classifier"
-        f" if it differs.{none}"
+        f" if it differs.{on_rejection}"
         " Hover over a cell for the three most probable answers."
     )
     exports.export_bar(figure, "try-it")

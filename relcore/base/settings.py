@@ -120,46 +120,68 @@ class Setting:
         """Raise a SpaceError with the setting's name and the allowed values, unless the value is allowed."""
         if value is None and type(None) in get_args(self.kind):
             return
-        expected = near = ""
-        if self.is_tuple:
+        if self.is_tuple and isinstance(value, tuple):
             inner = get_args(self.kind)[0]
-            item = replace(self, kind=inner, is_tuple=False, number=int if inner is int else None)
-            is_list = isinstance(value, tuple)
-            if is_list:
-                for part in value:
-                    item.check(part)
-            if not is_list or (self.distinct and len(set(value)) < max(1, len(value))):
-                expected = "a list of "
-                if self.distinct:
-                    expected = "distinct "
-                if inner is int:
-                    expected += "whole numbers, such as (4, 8, 12)"
-                else:
-                    expected += "names"
-        elif self.choices:
-            allowed = tuple(self.choices)
-            if not is_among(value, allowed) or isinstance(value, bool) != isinstance(allowed[0], bool):
-                near = did_you_mean(str(value), map(str, allowed))
-                expected = f"one of {', '.join(map(str, allowed))}"
-        elif self.number:
-            allowed = (
-                isinstance(value, (int, self.number))
-                and not isinstance(value, bool)
-                and _is_finite(value)
-                and (self.low is None or value >= self.low)
-                and (self.high is None or value <= self.high)
-                and (self.above is None or value > self.above)
-                and (self.below is None or value < self.below)
-            )
-            expected = "" if allowed else self.wanted
-        elif self.kind in (str, bool) and type(value) is not self.kind:
-            expected = "true or false"
-            if self.kind is str:
-                expected = "a string"
-        elif isinstance(self.kind, type) and is_dataclass(self.kind) and not isinstance(value, self.kind):
-            expected = f"a {self.kind.__name__}"
-        if expected:
-            raise SpaceError(f"{self.name}: expected {expected}, got {brief(value, 80)}{near}")
+            number = None
+            if inner is int:
+                number = int
+            item = replace(self, kind=inner, is_tuple=False, number=number)
+            for part in value:
+                item.check(part)
+        if self._allows(value):
+            return
+        near = ""
+        if self.choices and not self.is_tuple:
+            near = did_you_mean(str(value), map(str, self.choices))
+        raise SpaceError(f"{self.name}: expected {self._expected}, got {brief(value, 80)}{near}")
+
+    def _allows(self, value: Any) -> bool:
+        """Whether a value is allowed. The items of a list are checked one by one, and not here."""
+        if self.is_tuple:
+            if not isinstance(value, tuple):
+                return False
+            return not self.distinct or 0 < len(value) == len(set(value))
+        if self.choices:
+            choices = tuple(self.choices)
+            return is_among(value, choices) and isinstance(value, bool) == isinstance(choices[0], bool)
+        if self.number:
+            return self._allows_number(value)
+        if self.kind in (str, bool):
+            return type(value) is self.kind
+        if isinstance(self.kind, type) and is_dataclass(self.kind):
+            return isinstance(value, self.kind)
+        return True
+
+    def _allows_number(self, value: Any) -> bool:
+        return (
+            isinstance(value, (int, self.number))
+            and not isinstance(value, bool)
+            and _is_finite(value)
+            and (self.low is None or value >= self.low)
+            and (self.high is None or value <= self.high)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+
+    @property
+    def _expected(self) -> str:
+        """What `_allows` allows, in words."""
+        if self.is_tuple:
+            items = "names"
+            if get_args(self.kind)[0] is int:
+                items = "whole numbers, such as (4, 8, 12)"
+            if self.distinct:
+                return f"distinct {items}"
+            return f"a list of {items}"
+        if self.choices:
+            return f"one of {', '.join(map(str, self.choices))}"
+        if self.number:
+            return self.wanted
+        if self.kind is str:
+            return "a string"
+        if self.kind is bool:
+            return "true or false"
+        return f"a {self.kind.__name__}"
 
     @property
     def wanted(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -190,36 +190,44 @@ def _regions(coordinates: np.ndarray) -> np.ndarray:
 
 
 def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]], list[str]]) -> list[str]:
+    """The name of each cluster: the terms that distinguish its texts from those of the others."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
     read = np.arange(len(ids))
     if len(read) > _READ:
         read = np.sort(np.random.default_rng(0).choice(read, _READ, replace=False))
     counts: list[Counter[str]] = [Counter() for _ in range(numbers.max() + 1)]
     for number, text in zip(numbers[read], texts(ids[read]), strict=True):
         counts[number].update(set(_TERM.findall(text.lower())))
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    stop_words = ENGLISH_STOP_WORDS - _TOPICS
     total = sum(counts, Counter())
-    n_all = max(total.total(), 1)
     names = []
-    taken = set()
+    excluded = set(ENGLISH_STOP_WORDS - _TOPICS)
     for count in counts:
-        n_own = max(count.total(), 1)
-        weights = {
-            term: n / n_own * np.log(n / n_own / (total[term] / n_all))
-            for term, n in count.items()
-            if n >= _FEWEST_TEXTS
-            and term not in taken
-            and term not in stop_words
-            # Also in other languages, words of all topics are not much more frequent in one cluster.
-            and n * max(n_all - n_own, 1) >= _LIFT * (total[term] - n) * n_own
-        }
-        best = sorted(
-            (term for term in weights if weights[term] > 0), key=lambda term: (-weights[term], term)
-        )[:_TERMS]
-        taken.update(best)
+        weights = _weights_of_terms(count, total, excluded)
+        best = sorted(weights, key=lambda term: (-weights[term], term))[:_TERMS]
+        excluded.update(best)
         names.append(" · ".join(best))
     return names
+
+
+def _weights_of_terms(
+    count: Counter[str], total: Counter[str], excluded: Collection[str]
+) -> dict[str, float]:
+    """How much each frequent term distinguishes a cluster: its terms of the Kullback–Leibler divergence from
+    all texts. `count` and `total` are the numbers of texts with each term, in the cluster and in all."""
+    n_own = max(count.total(), 1)
+    n_all = max(total.total(), 1)
+    weights = {}
+    for term, n in count.items():
+        if n < _FEWEST_TEXTS or term in excluded:
+            continue
+        # Also in other languages, words of all topics are not much more frequent in one cluster.
+        if n * max(n_all - n_own, 1) < _LIFT * (total[term] - n) * n_own:
+            continue
+        weight = n / n_own * np.log(n / n_own / (total[term] / n_all))
+        if weight > 0:
+            weights[term] = weight
+    return weights
 
 
 def _central_words(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray) -> list[str]:

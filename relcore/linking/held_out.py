@@ -193,27 +193,43 @@ def rank_links(
     pairs = np.hstack([found.pairs, seeds])
     part = rng.integers(_PARTS, size=len(X))
     weights = np.square(np.clip(found.similarity[pairs[0]], 1e-3, None))
+    rotated = _rotated_by_others(X, Y, pairs, weights, part)
+    matching = match_csls(rotated, Y, k)
+    links = matching.pairs[:, np.argsort(-matching.similarity[matching.mutual], kind="stable")]
+    similarity = matching.similarity[links[0]]
+    crowding_of_source, crowding_of_target = matching.crowding
+    alone = (
+        _without_partner(rotated, Y, links, crowding_of_target, matching.best, k),
+        _without_partner(Y, rotated, links[::-1], crowding_of_source, matching.similarity, k),
+    )
+    certain = _certain_at_first(links, similarity, seeds)
+    precision = _precision(similarity, alone, (len(X), len(Y)), certain)
+    free = ~np.isin(links[0], seeds[0]) & ~np.isin(links[1], seeds[1])
+    return links[:, free], precision[free]
+
+
+def _rotated_by_others(
+    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, weights: np.ndarray, part: np.ndarray
+) -> np.ndarray:
+    """The rows X (n, d) rotated to Y, as unit rows. The rows of each part are rotated by a map that is fitted
+    on the pairs (2, p) of the other rows. `part` (n,) is the part of each row."""
     rotated = np.empty((len(X), Y.shape[1]), dtype=np.float32)
     for number in range(_PARTS):
         others = part[pairs[0]] != number
         rotation = rotation_between(X[pairs[0, others]], Y[pairs[1, others]], weights[others])
         rotated[part == number] = unit_rows(X[part == number] @ rotation)
-    matching = match_csls(rotated, Y, k)
-    links = matching.pairs[:, np.argsort(-matching.similarity[matching.mutual], kind="stable")]
-    similarity = matching.similarity[links[0]]
-    (of_source, of_target) = matching.crowding
-    alone = (
-        _without_partner(rotated, Y, links, of_target, matching.best, k),
-        _without_partner(Y, rotated, links[::-1], of_source, matching.similarity, k),
-    )
-    certain = np.arange(len(similarity)) < len(similarity) // 4
-    if len(seeds[0]):
-        linked = (links[0][:, None] == seeds[0]) & (links[1][:, None] == seeds[1])
-        least = np.median(np.where(linked, similarity[:, None], -np.inf).max(axis=0, initial=-np.inf))
-        certain = (similarity > least) & np.isfinite(least)
-    precision = _precision(similarity, alone, (len(X), len(Y)), certain)
-    free = ~np.isin(links[0], seeds[0]) & ~np.isin(links[1], seeds[1])
-    return links[:, free], precision[free]
+    return rotated
+
+
+def _certain_at_first(links: np.ndarray, similarity: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """Which links (2, l), best first, are taken as certain at first, (l,): those with a higher CSLS than half
+    of the seeds; without seeds, the best quarter. A seed that is no link counts as −inf."""
+    if not len(seeds[0]):
+        return np.arange(len(similarity)) < len(similarity) // 4
+    is_seed = (links[0][:, None] == seeds[0]) & (links[1][:, None] == seeds[1])
+    of_seeds = np.where(is_seed, similarity[:, None], -np.inf).max(axis=0, initial=-np.inf)
+    least = np.median(of_seeds)
+    return (similarity > least) & np.isfinite(least)
 
 
 def _without_partner(

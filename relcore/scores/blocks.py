@@ -211,26 +211,29 @@ class BlockRows:
 def frames_of(
     request: ScoreRequest, roles: RowRoles, mean: np.ndarray, gathered: Mapping[str, np.ndarray], side: int
 ) -> CoordinatesByName:
+    """The coordinates in which the representations of a space are computed. `mean` (d,) is that of all rows;
+    `gathered` are the rows that were read before the pass, by role."""
     representations = set(request.representations)
     spec = request.projection
     sample = gathered["centre"]
-    total = roles.n * mean
-    centre = mean = mean_row(sample, mean)
+    origin = mean_row(sample, mean)
+    centre = origin
     if len(roles.left_out):  # an anchor can be so long that the mean is far from all rows that are no anchors
-        rest = total - gathered["left out"].sum(axis=0, dtype=np.float64)
+        rest = roles.n * mean - gathered["left out"].sum(axis=0, dtype=np.float64)
         centre = mean_row(sample, rest / len(roles))
     frames = {"raw": Coordinates(centre)}
     if "whitened" in representations or ("relative" in representations and spec.similarity == "cosine"):
-        axes = AnchorAxes.of(unit_rows(gathered["anchors"], mean if spec.center else None))
-        moved = mean if spec.center else None
-        frames["turned"] = Coordinates(
-            np.zeros(1), moved, axes.turn.astype(np.float32), axes.stretch, axes.basis
-        )
+        subtracted = None
+        if spec.center:
+            subtracted = origin
+        axes = AnchorAxes.of(unit_rows(gathered["anchors"], subtracted))
+        turn = axes.turn.astype(np.float32)
+        frames["turned"] = Coordinates(np.zeros(1), subtracted, turn, axes.stretch, axes.basis)
     if "relative" in representations and spec.similarity != "cosine":
         known = gathered.get("clustered", sample[:0])
-        frames["own"] = Coordinates(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
+        frames["own"] = Coordinates(np.zeros(1), origin, spec=spec, anchors=gathered["anchors"], known=known)
     rows = BlockRows(NumpyDevice(), frames, side, sample)
-    for name in [*frames][1:]:  # means of a sample: exact for few rows, otherwise corrected after the pass
-        some = rows.coordinates(name)
-        frames[name] = replace(frames[name], centre=mean_row(some))
+    for name in frames:
+        if name != "raw":  # the mean of a sample: exact for few rows, otherwise corrected after the pass
+            frames[name] = replace(frames[name], centre=mean_row(rows.coordinates(name)))
     return frames

@@ -122,11 +122,12 @@ class StitchResult(Reported):
         """A sentence on the classes that have no test row in any state; "" if there are none."""
         tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
         names = [name for number, name in enumerate(self.classes) if number not in tested]
+        if not names:
+            return ""
         more = ""
         if len(names) > 3:
             more = f" and {len(names) - 3} more"
-        text = f"Classes not tested, because all their rows are trained on: {quote(names[:3])}{more}."
-        return text if names else ""
+        return f"Classes not tested, because all their rows are trained on: {quote(names[:3])}{more}."
 
     @takes_kinds
     def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:

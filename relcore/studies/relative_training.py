@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,10 @@ from relcore.studies.estimates import (
     points_chart,
 )
 from relcore.studies.study import Option, RunResult, Settings, Study, states
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened"}
 
@@ -195,18 +199,21 @@ def absolute_and_relative_accuracy(
     return accuracy | {"chance": float(np.mean(truth == majority)), "test rows": len(truth)}
 
 
-def _train(spec: SweptVision, anchors: np.ndarray | None, images, targets, train: np.ndarray):
+def _train(
+    spec: SweptVision, anchors: np.ndarray | None, images: Tensor, targets: Tensor, train: np.ndarray
+) -> tuple[Callable[[Tensor], Tensor], Module]:
+    """The trained encoder and head. With anchors, the encoder returns relative rows."""
     import torch
     from torch.nn.functional import cross_entropy, normalize
 
+    n_classes = int(targets.max()) + 1
     with reproducible(spec.random_state):
-        model = new_network(spec, tuple(images.shape[1:]), int(targets.max()) + 1)
+        model = new_network(spec, tuple(images.shape[1:]), n_classes)
         if anchors is not None:
             k = len(anchors)
-            n_classes = int(targets.max()) + 1
             model["head"] = torch.nn.Sequential(torch.nn.LayerNorm(k), torch.nn.Linear(k, n_classes))
 
-        def encode(pictures):
+        def encode(pictures: Tensor) -> Tensor:
             rows = model["encoder"](pictures)
             if anchors is None:
                 return rows
@@ -214,9 +221,11 @@ def _train(spec: SweptVision, anchors: np.ndarray | None, images, targets, train
                 fixed = normalize(model["encoder"](images[anchors]))
             return normalize(rows) @ fixed.T
 
+        def loss(batch: Tensor) -> Tensor:
+            return cross_entropy(model["head"](encode(images[batch])), targets[batch])
+
         optimizer = torch.optim.Adam(model.parameters(), lr=spec.learning_rate)
         model.train()
-        loss = lambda batch: cross_entropy(model["head"](encode(images[batch])), targets[batch])  # noqa: E731
         rows = torch.from_numpy(train)
         for _ in range(spec.epochs):
             train_epoch(loss, rows[torch.randperm(len(rows))].split(_BATCH), optimizer)
