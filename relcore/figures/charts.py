@@ -286,8 +286,7 @@ class MovingPoints:
         return (low + high) / 2, 0.53 * float((high - low).max()) or 1.0
 
     def colors(self, theme: Theme) -> list[str]:
-        colors = dict(enumerate(theme.category_colors(len(self.group_names))))
-        return [colors.get(group, theme.neutral) for group in self.groups]
+        return _colors_of_groups(self.groups, len(self.group_names), theme)
 
     def named(self, letter: tuple[float, float]) -> tuple[list[str], np.ndarray]:
         """Return the names of the g groups that have points, and the position of each name on each map, an
@@ -367,8 +366,7 @@ class MovingPanels:
         return 1.08 * float(np.percentile(np.abs(self.places), 99.7)) or 1.0
 
     def colors(self, theme: Theme) -> list[str]:
-        colors = dict(enumerate(theme.category_colors(len(self.group_names))))
-        return [colors.get(group, theme.neutral) for group in self.groups]
+        return _colors_of_groups(self.groups, len(self.group_names), theme)
 
     def table(self) -> pd.DataFrame:
         """The numbers of the lines; the points are too many to print."""
@@ -379,6 +377,12 @@ class MovingPanels:
 # these heights do not overlap.
 _LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)
 _HALF = 0.54
+
+
+def _colors_of_groups(groups: np.ndarray, n_groups: int, theme: Theme) -> list[str]:
+    """The colour of each point by the number of its group. Other numbers mean no group."""
+    colors = dict(enumerate(theme.category_colors(n_groups)))
+    return [colors.get(group, theme.neutral) for group in groups]
 
 
 def _free_box(

@@ -282,14 +282,19 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
     return figure
 
 
+def play_buttons(plays: dict[str, Any], still: dict[str, Any]) -> list[dict[str, Any]]:
+    """Buttons that play and pause the frames of a figure, with these settings of Plotly's animation."""
+    return [
+        {"label": "▶", "method": "animate", "args": [None, plays]},
+        {"label": "❚❚", "method": "animate", "args": [[None], still]},
+    ]
+
+
 def _add_player(figure: go.Figure, titles: list[str], theme: Theme) -> None:
     """Add a slider over the frames of a figure, and buttons that play and pause them."""
     still = _MOVES | {"frame": {"duration": 700, "redraw": False}}
     plays = still | {"frame": {"duration": 1500, "redraw": False}, "fromcurrent": True}
-    buttons = [
-        {"label": "▶", "method": "animate", "args": [None, plays]},
-        {"label": "❚❚", "method": "animate", "args": [[None], still]},
-    ]
+    buttons = play_buttons(plays, still)
     steps = [
         {"label": title, "method": "animate", "args": [[str(number)], still]}
         for number, title in enumerate(_cut(titles))

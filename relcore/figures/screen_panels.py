@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from relcore.base.numbers import general
 from relcore.figures.charts import MovingPanels
-from relcore.figures.screen import DASHES, new_figure, plain_text
+from relcore.figures.screen import DASHES, new_figure, plain_text, play_buttons
 from relcore.figures.style import LIGHT, Theme
 
 _BELOW = 0.3  # share of the height that the lines take
@@ -122,10 +122,7 @@ def _add_lines(figure: go.Figure, moving: MovingPanels, theme: Theme, number: in
 def _controls(moving: MovingPanels, theme: Theme) -> dict[str, Any]:
     still = _AT_ONCE | {"frame": {"duration": 0, "redraw": False}}
     plays = _AT_ONCE | {"frame": {"duration": 120, "redraw": False}, "fromcurrent": True}
-    buttons = [
-        {"label": "▶", "method": "animate", "args": [None, plays]},
-        {"label": "❚❚", "method": "animate", "args": [[None], still]},
-    ]
+    buttons = play_buttons(plays, still)
     look = {"bgcolor": theme.surface, "bordercolor": theme.border}
     place = {"x": 0, "y": _BELOW + 0.12, "xanchor": "left", "yanchor": "top", "direction": "right"}
     steps = [

@@ -284,8 +284,8 @@ class _Neighbours(NeighbourIndex):
 
 
 class _IterationCount:
-    """A callback of openTSNE that reports the number of iterations, of both phases of a fit together. openTSNE
-    itself counts each phase from 0."""
+    """A callback of openTSNE that reports the number of iterations, of both phases of a fit together;
+    openTSNE itself counts each phase from 0."""
 
     def __init__(self, stages: Stages) -> None:
         self._stages = stages

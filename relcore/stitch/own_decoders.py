@@ -13,7 +13,13 @@ import pandas as pd
 from relcore.base.errors import SpaceError, brief, quote
 from relcore.base.names import METHODS
 from relcore.base.numbers import short
-from relcore.stitch.own_heads import is_module, module_outputs, need_one_each, need_translations
+from relcore.stitch.own_heads import (
+    errors_of_users,
+    is_module,
+    module_outputs,
+    need_one_each,
+    need_translations,
+)
 
 _ROWS_AT_ONCE = 256  # number of rows that are decoded in one call
 Translate = Callable[[str, int, int, np.ndarray], np.ndarray | None]
@@ -34,27 +40,21 @@ class OwnDecoder:
         SpaceError
             The decoder fails on these rows, or does not give a finite item for each.
         """
-        try:
+        with errors_of_users("decoder", self.name, X):
             if is_module(self.decoder):
-                found = np.asarray(module_outputs(self.decoder, X).float().cpu())
+                items = np.asarray(module_outputs(self.decoder, X).float().cpu())
             else:
-                found = np.asarray(self.decoder(X), dtype=np.float64)
-        except Exception as error:  # users' code raises anything
-            reason = " ".join(str(error).split())[:200]
-            raise SpaceError(
-                f"decoders: expected a decoder that reads rows {X.shape} of {self.name!r:.80}, got"
-                f" {type(error).__name__}: {reason}"
-            ) from error
-        if found.ndim < 2 or len(found) != len(X) or not found.size:
+                items = np.asarray(self.decoder(X), dtype=np.float64)
+        if items.ndim < 2 or len(items) != len(X) or not items.size:
             raise SpaceError(
                 f"decoders: expected an item for each of {len(X)} rows from the decoder of {self.name!r:.80},"
-                f" got {found.shape}"
+                f" got {items.shape}"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(items).all():
             raise SpaceError(
                 f"decoders: expected finite numbers from the decoder of {self.name!r:.80}, got NaN"
             )
-        return found.reshape(len(X), -1).astype(np.float64)
+        return items.reshape(len(X), -1).astype(np.float64)
 
 
 @dataclass(frozen=True)

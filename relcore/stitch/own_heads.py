@@ -4,7 +4,8 @@ estimators or ONNX files."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,16 +36,8 @@ class OwnHead:
         SpaceError
             The head fails on these rows, or does not give a finite number for each class.
         """
-        try:
+        with errors_of_users("head", self.name, X):
             scores = _scores(self.head, X)
-        except SpaceError:
-            raise
-        except Exception as error:  # users' code raises anything
-            reason = " ".join(str(error).split())[:200]
-            raise SpaceError(
-                f"heads: expected a head that reads rows {X.shape} of {self.name!r:.80}, got"
-                f" {type(error).__name__}: {reason}"
-            ) from error
         if scores.shape != (len(X), len(self.order)):
             raise SpaceError(
                 f"heads: expected scores (m, {len(self.order)}) from the head of {self.name!r:.80}, one for"
@@ -77,6 +70,21 @@ def own_heads(
         need_translations("heads", methods)
     sides = zip(heads, spaces, names, strict=True)
     return [_own_head(head, name, space.dimension, classes) for head, space, name in sides]
+
+
+@contextmanager
+def errors_of_users(noun: str, space: str, X: np.ndarray) -> Iterator[None]:
+    """Turn any error of a user's "head" or "decoder" into a SpaceError, which names the space of its rows."""
+    try:
+        yield
+    except SpaceError:
+        raise
+    except Exception as error:  # users' code raises anything
+        reason = " ".join(str(error).split())[:200]
+        raise SpaceError(
+            f"{noun}s: expected a {noun} that reads rows {X.shape} of {space!r:.80}, got"
+            f" {type(error).__name__}: {reason}"
+        ) from error
 
 
 def need_one_each(argument: str, given: Any, names: Sequence[str]) -> None:
