@@ -1,5 +1,5 @@
-"""Drift between two versions of a model: the verdict, the parts of the change, the changed neighbours by
-class, and all checks."""
+"""Drift between two versions of a model: the verdict, the conditions of the gate, the rows before and after,
+the kinds of rows that changed most, and all numbers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import streamlit as st
 
 from app import compute, exports, messages, results
 from app.asking import Panel, lead_sentence
+from app.drift.gate import draw_gate
+from app.drift.moved_map import draw_moved_rows
 from app.drift.passport import PASSPORT
 from app.glossary.card import caption
 from app.page_settings import remembered, segments
@@ -17,9 +19,10 @@ from app.plain_text import plain
 from app.tables import report_table, short_numbers
 from app.widgets import space_labels
 from app.workspace import Workspace
+from relcore.base.report import Report
 from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.chart import DriftChart
-from relcore.drift.check import Drift, DriftCheck, describe, report
+from relcore.drift.check import Drift, DriftCheck, report
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 from relcore.drift.thresholds import Thresholds, as_toml
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, TABLES, DriftVerdict, by_severity
@@ -80,36 +83,30 @@ def draw_drift(asked: DriftInputs, drift: Drift) -> None:
         situations = ()
     told = report(drift, verdict, situations)
     lead_sentence(told)
-    for place, situation in zip(st.columns(2, gap="medium"), situations, strict=False):
-        alarm = verdict.alarmed([situation])
-        message = place.success
-        if alarm:
-            message = place.warning
-        icon = ":material/check:"
-        if alarm:
-            icon = ":material/notifications_active:"
-        message(
-            f"{plain(describe(drift, verdict, situation))}  \n:small[{plain(SITUATIONS[situation].help)}]",
-            icon=icon,
-        )
+    draw_gate(verdict, (*situations, ROWS))
     for caution in told.facts["cautions"]:
         st.caption(plain(caution))
+    draw_moved_rows(asked.specs)
+    if drift.n >= FEWEST_ROWS:
+        _changed_rows(asked, drift)
+    _numbers(asked, drift, verdict, told)
+
+
+def _numbers(asked: DriftInputs, drift: Drift, verdict: DriftVerdict, told: Report) -> None:
+    """The parts of the change, the changed neighbours by class, and all conditions."""
     checks, *shares = told.tables
-    for table in shares:
-        report_table(table)
     (old, new) = asked.specs
     digests = compute.digests(asked.specs)
     recipe = DriftChart(old=old, new=new, digests=digests, drift=DriftCheck(), thresholds=asked.thresholds)
     figure = recipe.draw(drift)
-    chart, listed = st.columns(2, gap="medium")
-    with chart:
-        exports.chart(figure.interactive(exports.theme()), "drift.chart")
-    with listed:
+    with st.expander("All numbers", icon=":material/table_rows:"):
+        for table in shares:
+            report_table(table)
+        if any(measure.group for measure in drift.measures):
+            exports.chart(figure.interactive(exports.theme()), "drift.chart")
         _checks(verdict)
-    caption(plain(checks.caption))
-    exports.export_bar(figure, "drift")
-    if drift.n >= FEWEST_ROWS:
-        _changed_rows(asked, drift)
+        caption(plain(checks.caption))
+        exports.export_bar(figure, "drift")
 
 
 def _changed_rows(asked: DriftInputs, drift: Drift) -> None:
@@ -138,13 +135,13 @@ def _checks(verdict: DriftVerdict) -> None:
     columns = st.column_config
     widths = {"situation": 115, "quantity": 120, "class": 70}
     look = {name: columns.TextColumn(width=width) for name, width in widths.items()}
-    look["alarm"] = columns.CheckboxColumn(width=55)
+    look[""] = columns.TextColumn(width=30)
     look |= dict.fromkeys(("value", "noise"), columns.Column(width=60))
     look["surely"] = columns.Column(width=65, help="By how much the value is surely above the noise level.")
-    look["threshold"] = columns.Column(width=80, help="An alarm: *surely* is above it.")
+    look["threshold"] = columns.Column(width=80, help="✗ is an alarm: *surely* is above it.")
     table = pd.DataFrame(
         {
-            "alarm": check.alarm,
+            "": _mark(check.alarm),
             "situation": _SHORT[check.measure.situation],
             "quantity": QUANTITIES[check.measure.quantity].title,
             "class": check.measure.group or "all rows",
@@ -165,6 +162,12 @@ def _checks(verdict: DriftVerdict) -> None:
         column_config=look,
         key="drift.checks",
     )
+
+
+def _mark(alarm: bool) -> str:
+    if alarm:
+        return "✗"
+    return "✓"
 
 
 def thresholds_of() -> Thresholds:

@@ -83,8 +83,9 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
 
 
 COLORS = ("error", "pivots", "labels")
-# The colours run from blue to red, because large errors must stand out on white and on dark pages.
-_ERROR_COLORS = ("#4a5fb0", "#3f86b5", "#3fa5a3", "#79a84b", "#c9a227", "#dd8433", "#d2503f", "#a82a66")
+# From pale grey over orange to red: the larger an error, the darker and the more vivid its colour, on white
+# and on dark pages, also for eyes that see no red.
+_ERROR_COLORS = ("#a9b7ca", "#c0b6ad", "#d5ab87", "#e09a5f", "#e28145", "#db603f", "#cc3d49", "#ad1d5b")
 
 
 def error_edges(errors: np.ndarray) -> tuple[float, ...]:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.drift.gate import conditions
 from app.workspace import History, Workspace
 from relcore.cli import main
-from relcore.drift.verdict import QUANTITIES
+from relcore.drift.measures import ROWS, Measure
+from relcore.drift.verdict import QUANTITIES, SITUATIONS, TABLES, Check, DriftVerdict
 from relcore.passport.passport import Passport, PassportCard
 from tests.app.conftest import save_space
 from tests.relcore.passport.test_check import FIRST, SECOND
@@ -44,6 +46,11 @@ class Panel:
         found[0].set_value(value)
         return self.run()
 
+    def gate(self, situation):
+        """The badges of a line of the gate."""
+        lines = [block.value for block in self.at.markdown if "-badge[" in block.value]
+        return lines[list(TABLES).index(situation)]
+
     @property
     def html(self):
         return "\n".join(block.value for block in self.at.html)
@@ -76,14 +83,15 @@ def test_the_page_and_the_command_give_the_same_digits(versions, new, capsys):
     main(["drift", versions["v1"].name, versions[new].name, "--format", "json"])
     found = json.loads(capsys.readouterr().out)
     assert found["headline"].replace("'", "&#x27;") in shown.html
-    assert len(shown.at.warning) == sum(found["alarms"].values())
+    for situation, alarm in found["alarms"].items():
+        assert (":red-badge[" in shown.gate(situation) + shown.gate(ROWS)) == alarm
     table = shown.at.dataframe[0].value
     by_check = {
-        (row["quantity"], row["group"] or "all rows", row["value"], row["noise"], row["alarm"])
+        (row["quantity"], row["group"] or "all rows", row["value"], row["noise"], "✓✗"[row["alarm"]])
         for row in found["checks"]
     }
     names = {named.title: quantity for quantity, named in QUANTITIES.items()}
-    columns = (table["quantity"].map(names), table["class"], table["value"], table["noise"], table["alarm"])
+    columns = (table["quantity"].map(names), table["class"], table["value"], table["noise"], table[""])
     assert set(zip(*columns, strict=True)) == by_check
 
 
@@ -107,7 +115,16 @@ def test_a_planned_change_of_model_alarms_for_broken_rows_alone(versions):
     for new, told in (("noisy", "No broken rows"), ("zero", "breaks rows that were whole")):
         shown = of(versions, "v1", new).change("button_group", "drift.change", "model")
         assert told in shown.html
-        assert not shown.at.warning
+        for situation in SITUATIONS:
+            assert "-badge[" in shown.gate(situation)
+            assert not re.search(":(red|green)-badge", shown.gate(situation))
+        assert (":red-badge[" in shown.gate(ROWS)) == (new == "zero")
+
+
+def test_a_value_above_its_limit_that_is_not_surely_above_it_says_so():
+    measure = Measure("everything_new", "churn", "", n=12, value=0.06, noise=0.001, error=0.03)
+    [badge] = conditions(DriftVerdict((Check(measure, -0.02, 0.05, False),), {}), "everything_new", True)
+    assert badge == ":green-badge[:material/check: churn .060, allowed .051 (not surely more)]"
 
 
 def test_it_follows_the_sessions_pair(versions):

@@ -34,6 +34,7 @@ NEWER = {
         "drift": {"k": 5, "shared": True},
         "thresholds": {"new_queries": {"lost": 0.5}},
     },
+    "drift-map": {"old": _FILE, "new": _FILE, "drift": {"k": 5}},
     "cascade-price": {"spaces": [*_TWO, *_TWO], "migration": {"n_pairs": 50, "n_candidates": 20}},
     "passport": {"passport": _FILE, "new": _FILE, "anchors": ["a", "b"]},
     "check": {"space": _FILE, "trusted": _FILE, "check": {"random_state": 1}},
