@@ -22,7 +22,7 @@ operate
     drift, DriftCheck, Drift, Thresholds, migrate, Migration, MigrationResult, starting_models, adapters,
     Passport, PassportChange, check, Checked
 figures
-    show, panes_of, figure_of, DriftChart, MovedRows, MigrationChart, ReasonsChart, StitchMatrix,
+    show, panes_of, figure_of, DriftChart, DriftMap, MigrationChart, ReasonsChart, StitchMatrix,
     UniverseChart, TrainingChart, Line, Lines, Matrices, MatrixPanel, chart_exportable,
     histogram_exportable, Exportable
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.compare.pictures import figure_of as figure_of, panes_of as panes_of
     from relcore.drift.chart import DriftChart as DriftChart
     from relcore.drift.check import Drift as Drift, DriftCheck as DriftCheck, drift as drift
-    from relcore.drift.moved_rows import MovedRows as MovedRows
+    from relcore.drift.moved_rows import DriftMap as DriftMap
     from relcore.drift.thresholds import Thresholds as Thresholds
     from relcore.encode.network import encode as encode, layers as layers
     from relcore.encoders.words import load_words as load_words
@@ -245,7 +245,7 @@ GROUPS = {
         "panes_of": "compare.pictures",
         "figure_of": "compare.pictures",
         "DriftChart": "drift.chart",
-        "MovedRows": "drift.moved_rows",
+        "DriftMap": "drift.moved_rows",
         "MigrationChart": "migrate.charts",
         "ReasonsChart": "explain.chart",
         "StitchMatrix": "stitch.charts",

@@ -11,7 +11,7 @@ from app import compute, exports, session
 from app.components.linked_scatter import linked_scatter
 from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.check import DriftCheck
-from relcore.drift.moved_rows import MovedRows, moved_scene
+from relcore.drift.moved_rows import DriftMap, moved_scene
 from relcore.figures.scene import Scene
 from relcore.panes.payload import PaneEvent
 from relcore.spaces.space import LatentSpace
@@ -41,7 +41,7 @@ def draw_moved_rows(specs: tuple[SpaceSpec, SpaceSpec]) -> None:
         on_event=receive,
         height=_HEIGHT,
     )
-    recipe = MovedRows(old=old, new=new, digests=compute.digests(specs))
+    recipe = DriftMap(old=old, new=new, digests=compute.digests(specs))
     exports.export_bar(recipe.draw(scene), "drift-map")
 
 

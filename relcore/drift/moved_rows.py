@@ -29,14 +29,14 @@ _TITLE = "moved"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MovedRows(Recipe, figure="drift-map"):
+class DriftMap(Recipe, figure="drift-map"):
     """A figure of the rows of two versions in the same axes, coloured by how far each row moved.
 
     Examples
     --------
-    >>> from relcore import MovedRows, SpaceSpec
+    >>> from relcore import DriftMap, SpaceSpec
     >>> first, second = (SpaceSpec("file", name) for name in ("old.npy", "new.npy"))
-    >>> MovedRows(old=first, new=second).figure
+    >>> DriftMap(old=first, new=second).figure
     'drift-map'
     """
 

@@ -183,7 +183,7 @@ CALLS = {
     "Exportable.bytes": (relcore.chart_exportable(LINES).bytes, {"kind": "csv"}),
     "Exportable.save": (relcore.chart_exportable(LINES).save, {"path": "chart.csv"}),
     "DriftChart": (relcore.DriftChart, {"old": SPECS[0], "new": SPECS[1]}),
-    "MovedRows": (relcore.MovedRows, {"old": SPECS[0], "new": SPECS[1]}),
+    "DriftMap": (relcore.DriftMap, {"old": SPECS[0], "new": SPECS[1]}),
     "MigrationChart": (relcore.MigrationChart, {"spaces": SPECS, "migration": MIGRATION}),
     "StitchMatrix": (relcore.StitchMatrix, {"spaces": SPECS}),
     "UniverseChart": (relcore.UniverseChart, {"spaces": SPECS}),

@@ -113,7 +113,7 @@ figures += [
 ]
 figures += [rc.ReasonsChart(spaces=(specs[0], specs[1])).draw(explanation)]
 figures += [rc.DriftChart(old=specs[0], new=specs[1]).draw(change)]
-figures += [rc.MovedRows(old=specs[0], new=specs[1]).draw()]
+figures += [rc.DriftMap(old=specs[0], new=specs[1]).draw()]
 figures += [
     rc.UniverseChart(spaces=tuple(specs)).draw(universe),
     rc.StitchMatrix(spaces=tuple(specs)).draw(stitched),
