@@ -20,7 +20,7 @@ connect
     BootstrapResult, Universe, UniverseSpec
 operate
     drift, DriftCheck, Drift, Thresholds, migrate, Migration, MigrationResult, starting_models, adapters,
-    Passport, PassportChange, check, Checked
+    move_threshold, MovedThreshold, Passport, PassportChange, check, Checked
 figures
     show, panes_of, figure_of, DriftChart, DriftMap, MigrationChart, ReasonsChart, StitchMatrix,
     UniverseChart, TrainingChart, Line, Lines, Matrices, MatrixPanel, chart_exportable,
@@ -81,7 +81,9 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         migrate as migrate,
         starting_models as starting_models,
     )
+    from relcore.migrate.moved_threshold import MovedThreshold as MovedThreshold
     from relcore.migrate.result import MigrationResult as MigrationResult
+    from relcore.migrate.thresholds import move_threshold as move_threshold
     from relcore.passport.change import PassportChange as PassportChange
     from relcore.passport.passport import Passport as Passport
     from relcore.represent.inverse import InverseRelativeProjection as InverseRelativeProjection
@@ -235,6 +237,8 @@ GROUPS = {
         "MigrationResult": "migrate.result",
         "starting_models": "migrate.migration",
         "adapters": "adapters",
+        "move_threshold": "migrate.thresholds",
+        "MovedThreshold": "migrate.moved_threshold",
         "Passport": "passport.passport",
         "PassportChange": "passport.change",
         "check": "check.collection",

@@ -1,4 +1,4 @@
-"""What follows a verdict: thresholds, queries that get worse, and the export of the adapter."""
+"""What follows a verdict: queries that get worse, and the export of the adapter."""
 
 from __future__ import annotations
 
@@ -11,27 +11,22 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, messages, results
+from app import compute, exports, messages
 from app.migrate.setup import MigrateSetup
 from app.migrate.verdict import RATE, ROWS
-from app.page_settings import remembered, segments
+from app.page_settings import segments
 from app.plain_text import plain
 from app.tables import chosen_rows
-from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import band, short, signed
-from relcore.base.report import delimited_text
 from relcore.base.writing import temporary
 from relcore.compare.clusters import clusters_of
 from relcore.explain.items import items_of
 from relcore.migrate.adapter_files import CASCADE, GRAPHS, SNIPPET
-from relcore.migrate.blind_test import AFTER
 from relcore.migrate.changed_queries import changed_queries_in_words
-from relcore.migrate.charts import ThresholdScores
 from relcore.migrate.migration import FEWEST_OF_GROUP, losses_by_group
 from relcore.migrate.price import UNKNOWN
 from relcore.migrate.result import TITLES, MigrationResult, export_result
-from relcore.migrate.thresholds import ThresholdChange, threshold_table
 from relcore.runs.entries import digest_of
 from relcore.studies.paper_runs import commit_of
 
@@ -57,58 +52,6 @@ from apply import both, corpus, unit  # the file apply.py needs NumPy and nothin
 # the same queries by both models, as one search: the sum of both scores
 rows = np.column_stack([unit(old_vectors), corpus(old_vectors)])
 scores = both(old_queries, new_queries, old_vectors) @ rows.T"""
-
-
-def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        system = segments("Scores", AFTER, "threshold.system", "bridge")
-        threshold = remembered(
-            st.number_input,
-            "Threshold of the old model",
-            -1.0,
-            1.0,
-            None,
-            0.01,
-            key="threshold.value",
-            placeholder="Ten rows per query",
-            width=240,
-            help="Rows with at least this cosine count as found. Default: ten rows per query are found.",
-        )
-    task = ThresholdChange(migration=setup.task, adapter=result.adapter, system=system, threshold=threshold)
-    try:
-        outcome = results.result_of(
-            task,
-            setup.specs,
-            label="Restore the threshold",
-            unasked_seconds=results.UNASKED_SECONDS,
-            spaces=setup.spaces,
-        )
-    except SpaceError as error:
-        messages.error(error)
-        return
-    if outcome is None:
-        return
-    st.markdown(f"**{plain(outcome.describe())}**")
-    figure = ThresholdScores(spaces=setup.specs, digests=setup.digests, task=task).draw(outcome)
-    exports.figure(figure, "threshold.chart")
-    table = threshold_table(outcome)
-    for column in table.columns[1:]:
-        table[column] = [short(value, 1 if column == "rows per query" else 3) for value in table[column]]
-    st.dataframe(table, hide_index=True, key="threshold.table")
-    st.caption(
-        f"A monotone map: isotonic regression of sorted scores, fitted on {outcome.n_fitted:,} queries and"
-        f" judged on {outcome.n_queries:,} others. Wrong decisions: of the rows that the old or the new"
-        " decision accepts, the share that only one accepts. The map keeps the number of rows that pass, but"
-        " other rows pass."
-    )
-    exports.download(
-        "Download the map (CSV)",
-        delimited_text(pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})),
-        "score-map.csv",
-        "text/csv",
-        "threshold.download",
-        help="numpy.interp(score, new, old) applies it.",
-    )
 
 
 def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None:

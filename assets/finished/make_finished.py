@@ -89,7 +89,7 @@ def migration_keys(store: Store) -> list[str]:
         finish(migration.TASK, spaces, store),
     ]
     result = migration.TASK.read(store.get(keys[1]))
-    settings = {"migration": migration.TASK, "adapter": result.adapter}
+    settings = {"migration": migration.TASK, "adapter": result.adapter, "keep": "precision"}
     return [*keys, finish(ThresholdChange(**settings), spaces, store)]
 
 

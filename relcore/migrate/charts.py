@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import short
+from relcore.base.settings import setting
 from relcore.catalog.catalog import space_name
 from relcore.catalog.task import SpacesRecipe
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.migrate.migration import Migration
+from relcore.migrate.moved_threshold import MovedThreshold
 from relcore.migrate.result import TITLES, MigrationResult
-from relcore.migrate.thresholds import SYSTEMS, ThresholdChange, ThresholdOutcome, threshold_table
+from relcore.migrate.similarities import SCORES
+from relcore.migrate.thresholds import ThresholdChange
 from relcore.migrate.trial import OPTIONS
 
 
@@ -60,29 +62,49 @@ class CascadePrice(MigrationChart, figure="cascade-price"):
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdScores(SpacesRecipe, figure="threshold-change"):
-    task: ThresholdChange
+    """A figure of the scores of one model: of relevant and of other pairs, if some are judged, and the
+    cut-off."""
 
-    def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
-        outcome = self.computed(result)
-        shares = np.linspace(0, 1, len(outcome.old))
-        lines = (  # a line has the colour of its option
-            Line("old model", outcome.old, shares, color=0),
-            Line(SYSTEMS[self.task.system], outcome.new, shares, color=OPTIONS.index(self.task.system)),
-            Line("after the map", outcome.mapped, shares, color=len(OPTIONS)),
-        )
-        chart = Lines(
-            lines,
-            "similarity, cosine",
-            "share of scores below",
-            marks=(("old threshold", outcome.threshold), ("new threshold", min(outcome.new_threshold, 1.0))),
-            note=(
-                f"{outcome.n_queries:,} held-out queries; KS distance {short(outcome.ks_before, 2)} before, "
-                f"{short(outcome.ks_after, 2)} after"
-            ),
-        )
-        return chart_exportable(
-            chart, self.to_json(), "relscope-migration-threshold", lambda: threshold_table(outcome)
-        )
+    task: ThresholdChange
+    side: str = setting("new", choices=("old", "new"))
+
+    def draw(self, result: MovedThreshold | None = None) -> Exportable:
+        found = self.computed(result)
+        chart = scores_chart(found, self.side)
+        return chart_exportable(chart, self.to_json(), "relscope-migration-threshold", found.curve)
+
+
+def scores_chart(found: MovedThreshold, side: str, cut: float | None = None) -> Lines:
+    """Histograms of the scores by the old or the new model, as shares of relevant and of other pairs, with
+    the threshold. `cut` replaces the new cut-off."""
+    if side == "old":
+        histogram = found.old_histogram
+        mark = found.threshold
+        name = "old threshold"
+    else:
+        histogram = found.new_histogram
+        mark = found.new_threshold if cut is None else cut
+        name = "new cut-off"
+    groups = {"all pairs": histogram.others}
+    if found.is_judged:
+        groups = {"relevant": histogram.relevant, "others": histogram.others}
+    edges = np.repeat(histogram.edges, 2)
+    lines = [
+        Line(f"{group} (n = {counts.sum():,})", edges, _outline(counts), color=color)
+        for color, (group, counts) in enumerate(groups.items())
+    ]
+    marks = ()
+    if not np.isnan(mark):
+        marks = ((f"{name} {found.number(mark)}", mark),)
+    title = f"{side} {SCORES[found.score].lower()}"
+    alt = f"Histogram of the {title} of {', '.join(line.name for line in lines)}"
+    told = "".join(f"; {name}" for name, _ in marks)
+    return Lines(tuple(lines), title, "share of pairs (%)", marks=marks, filled=True, alt=f"{alt}{told}.")
+
+
+def _outline(counts: np.ndarray) -> np.ndarray:
+    shares = 100 * counts / max(counts.sum(), 1)
+    return np.concatenate([[0], np.repeat(shares, 2), [0]])
 
 
 def chart_of(result: MigrationResult) -> Lines:

@@ -14,16 +14,22 @@ from relcore.catalog.naming import SPACE_HELP
 from relcore.commands.by_shard import samples
 from relcore.commands.command import command, values_of
 from relcore.commands.inputs import Inputs
-from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, Results, Sample
+from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, JUnit, Results, Sample
 from relcore.explain.items import items_of
-from relcore.migrate.blind_test import AFTER, BlindAnswers, with_answers
+from relcore.migrate.blind_test import BlindAnswers, with_answers
 from relcore.migrate.changed_queries import KEEP, changed_queries_in_words
 from relcore.migrate.cheaper_index import CheaperIndex
 from relcore.migrate.migration import Migration
 from relcore.migrate.price import UNKNOWN, Rate
 from relcore.migrate.relevance import read_qrels
 from relcore.migrate.result import MigrationResult, export_result
-from relcore.migrate.thresholds import FEWEST_QUERIES, ThresholdChange, ThresholdOutcome
+from relcore.migrate.threshold_command import (
+    ThresholdOptions,
+    accepted_pairs,
+    check_threshold_options,
+    with_thresholds,
+)
+from relcore.migrate.thresholds import ThresholdChange
 from relcore.spaces.matching import match
 
 
@@ -48,12 +54,6 @@ class MigrateOptions:
         None,
         metavar="FILE",
         help="The file of answers from “Judge here, blind” on the page Migrate. They decide the verdict.",
-    )
-    threshold: float = setting(
-        None,
-        low=-1,
-        high=1,
-        help="A cosine threshold of the old model. Default: the cosine that ten rows per query reach.",
     )
     curve: bool = setting(False, help="Also measure smaller numbers of pairs.")
     compress: bool = setting(
@@ -93,15 +93,18 @@ class MigrateOptions:
 
 
 @command(
-    (MigrateOptions, ByRow, ByLinks, Migration, Results, Sample),
+    (MigrateOptions, ThresholdOptions, ByRow, ByLinks, Migration, ThresholdChange, Results, JUnit, Sample),
     "The pairs are the rows that both models have embedded. They are matched by id, or by order with"
     " --pair-by-row. Without judgements, the queries are pairs that are held out from the adapter. If OLD"
     " or NEW has labels, rows with the label of the query are relevant. Without judgements and labels,"
-    " only --answers gives a verdict. Also prints the threshold at which as many rows pass by the new"
-    f" scores as pass --threshold by the old scores.{SHARDS_HELP}",
+    " only --answers gives a verdict. Also prints the cut-off of the new scores that keeps the number of"
+    " hits, the precision or the recall of --threshold. With --gate, the exit code is 1 after an alarm."
+    f"{SHARDS_HELP}",
     (
         "old.npy new.npy --export adapter",
         "old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt",
+        "old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt --threshold .7"
+        " --keep precision --gate precision=.8 --junit threshold.xml",
     ),
     # Keep this default of versions before 0.2.0, because old scripts rely on it.
     more=lambda parser: parser.add_argument(
@@ -122,7 +125,7 @@ def run_migrate(options: argparse.Namespace) -> Report:
         result = with_answers(result, inputs.spaces[0].ids, answers, task.random_state)
     chart = inputs.chart("migration-options", result, spaces=tuple(inputs.specs), migration=task)
     report = result.report(_rate(options), **chart)
-    report = _with_thresholds(report, inputs, task, result)
+    report = with_thresholds(report, inputs, task, result)
     if options.compress:
         report = _with_cheaper_indexes(report, inputs, task, result)
     if options.why:
@@ -135,16 +138,17 @@ def run_migrate(options: argparse.Namespace) -> Report:
 def _check_options(options: argparse.Namespace) -> None:
     """Raise a SpaceError for options that need others, or exclude them."""
     queries = (options.queries_old, options.queries_new)
-    if any([*queries, options.qrels]) and not all(queries):
+    if any([*queries, options.qrels, options.accepted]) and not all(queries):
         raise SpaceError(
-            "migrate: expected both --queries-old and --queries-new, which --qrels needs, too, got only some"
-            " of these options; add the missing ones"
+            "migrate: expected both --queries-old and --queries-new, which --qrels and --accepted need, too,"
+            " got only some of these options; add the missing ones"
         )
+    check_threshold_options(options)
     if bool(options.price) != bool(options.row_tokens):
         raise SpaceError("migrate: expected --price and --row-tokens together, got one; add the other")
-    if options.qrels and options.pair_by_row:
+    if (options.qrels or options.accepted) and options.pair_by_row:
         raise SpaceError(
-            "--pair-by-row: expected no --qrels, because row numbers replace the ids in it, got both;"
+            "--pair-by-row: expected no judgements, because row numbers replace the ids in it, got both;"
             " give OLD and NEW the ids of the judgements"
         )
 
@@ -161,6 +165,8 @@ def _migration(options: argparse.Namespace) -> Migration:
     settings = values_of(options, Migration)
     if options.qrels:
         settings["judgements"] = read_qrels(options.qrels)
+    elif options.accepted:
+        settings["judgements"] = accepted_pairs(options.accepted)
     if not options.curve:
         settings["sizes"] = ()
     return Migration(**settings)
@@ -176,29 +182,6 @@ def _rate(options: argparse.Namespace) -> Rate:
         options.least_saving,
         options.least_rows,
     )
-
-
-def _with_thresholds(report: Report, inputs: Inputs, task: Migration, result: MigrationResult) -> Report:
-    """The report with a note for each option whose results have scores of the new model: the threshold
-    that replaces the old one. With too few queries to fit a map of scores, the report as it is."""
-    systems = []
-    if len(result.queries) >= 2 * FEWEST_QUERIES:
-        systems = [system for system in AFTER if system in result.found]
-    changes = [
-        ThresholdChange(
-            migration=task, adapter=result.adapter, threshold=inputs.options.threshold, system=system
-        )
-        for system in systems
-    ]
-    outcomes = dict(zip(systems, inputs.results(changes), strict=True))
-    notes = [f"{AFTER[system]}: {outcome.describe()}" for system, outcome in outcomes.items()]
-    thresholds = {system: _numbers(outcome) for system, outcome in outcomes.items()}
-    facts = {**report.facts, "thresholds": thresholds}
-    return replace(report, facts=facts, notes=[*report.notes, *notes])
-
-
-def _numbers(outcome: ThresholdOutcome) -> dict[str, float]:
-    return {name: value for name, value in vars(outcome).items() if isinstance(value, int | float)}
 
 
 def _with_kinds_of_queries(report: Report, inputs: Inputs, result: MigrationResult) -> Report:

@@ -48,7 +48,8 @@ NEWER = {
     "migration-options": {"spaces": _TWO, "migration": _MIGRATION},
     "threshold-change": {
         "spaces": _TWO,
-        "task": {"migration": _MIGRATION, "adapter": "ridge", "threshold": 0.5},
+        "task": {"migration": _MIGRATION, "adapter": "ridge", "threshold": 0.5, "keep": "recall"},
+        "side": "old",
     },
 }
 NEWER = {name: {"figure": name, **settings} for name, settings in NEWER.items()}

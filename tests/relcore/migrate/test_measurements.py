@@ -1,4 +1,4 @@
-"""Blind judging, thresholds, and cheaper indexes, on made-up models where the answer is known."""
+"""Blind judging and cheaper indexes, on made-up models where the answer is known."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from scipy.stats import ks_2samp
 
 from relcore.base import records
 from relcore.base.errors import SpaceError
@@ -27,7 +26,6 @@ from relcore.migrate.blind_test import (
 from relcore.migrate.cheaper_index import FORMS, CheaperIndex
 from relcore.migrate.migration import Migration
 from relcore.migrate.relevance import ndcg, search
-from relcore.migrate.thresholds import ks_distance, restore_threshold
 from relcore.scores.score import Interval
 from relcore.spaces.space import LatentSpace
 from tests.relcore.migrate.planted import migration_spaces
@@ -152,25 +150,6 @@ def test_files_that_are_no_answers_are_refused(tmp_path, content):
     answers = BlindAnswers("bridge", (Answer("q", ("a", "é"), (), "equal"),))
     path.write_text(json.dumps(records.to_json(answers)))
     assert BlindAnswers.read(path) == answers
-
-
-def test_a_monotone_change_of_scores_is_undone():
-    old = np.random.default_rng(0).beta(4, 3, (200, 20))
-    outcome = restore_threshold(old, 0.5 + 0.4 * old**2, 0.6)
-    assert outcome.ks_before > 0.3
-    assert outcome.ks_after < 0.073  # fitted and judged on four samples of 2,000 scores: 1.63 · √(4 / 2,000)
-    # Two standard errors of a median of 2,000 scores are .01.
-    assert outcome.new_threshold == pytest.approx(0.5 + 0.4 * 0.36, abs=0.01)
-    assert outcome.error_after < 0.05 < 0.15 < outcome.error_before
-    assert outcome.change.high < 0
-    assert outcome.change.value == pytest.approx(outcome.error_after - outcome.error_before)
-
-
-def test_the_distance_of_distributions_is_scipys():
-    rng = np.random.default_rng(0)
-    first = rng.normal(size=300)
-    second = rng.normal(0.3, size=500).round(1)
-    assert ks_distance(first, second) == pytest.approx(ks_2samp(first, second).statistic)
 
 
 def test_principal_components_keep_what_first_dimensions_lose(rng):

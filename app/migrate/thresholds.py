@@ -1,0 +1,211 @@
+"""The part Similarity thresholds of Migrate: the new cut-off, and what passes if the cut-off is moved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import compute, exports, messages, results, session
+from app.migrate.setup import MigrateSetup
+from app.page_settings import remembered, segments
+from app.plain_text import plain
+from app.widgets import space_labels
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import short
+from relcore.base.report import delimited_text
+from relcore.catalog.catalog import SpaceSpec
+from relcore.figures.export import chart_exportable
+from relcore.migrate.blind_test import AFTER
+from relcore.migrate.charts import ThresholdScores, scores_chart
+from relcore.migrate.moved_threshold import TITLES, MovedThreshold, amount
+from relcore.migrate.result import MigrationResult
+from relcore.migrate.similarities import SCORES
+from relcore.migrate.thresholds import KEEP, ThresholdChange, check_collection
+from relcore.migrate.verdict import NEIGHBOURS
+from relcore.runs.entries import digest_of
+
+_LISTED = 100
+_HERE = "These rows"
+
+
+def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
+    is_judged = result.relevance != NEIGHBOURS
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        systems = {name: title for name, title in AFTER.items() if name in result.found}
+        system = segments("Scores", systems, "threshold.system", "bridge")
+        keep = "hits"
+        if is_judged:
+            keep = segments("Keep", KEEP, "threshold.keep", "precision")
+        score = segments("Kind of score", SCORES, "threshold.score", "cosine")
+        threshold = _threshold(score)
+        found_on = None
+        if not is_judged:
+            found_on = _found_on(setup)
+    task = ThresholdChange(
+        migration=setup.task,
+        adapter=result.adapter,
+        system=system,
+        threshold=threshold,
+        keep=keep,
+        score=score,
+    )
+    try:
+        if found_on is not None:
+            check_collection(compute.load_space(found_on), setup.old)
+        found = results.result_of(
+            task,
+            setup.specs,
+            label="Find the new cut-off",
+            unasked_seconds=results.UNASKED_SECONDS,
+            spaces=setup.spaces,
+        )
+    except SpaceError as error:
+        messages.error(error)
+        return
+    if found is None:
+        return
+    st.markdown(f"**{plain(found.describe())}**")
+    if verdict := found.verdict():
+        st.markdown(plain(verdict))
+    if not is_judged:
+        st.caption("With judgements (Queries, above), precision and recall can be kept and measured.")
+    _line(setup, task, found)
+    _kinds(found)
+    _take_away(setup, found, system)
+
+
+def _threshold(score: str) -> float | None:
+    """The threshold of the old model that the user gives."""
+    if score == "cosine":
+        limits = (-1.0, 1.0)
+    elif score == "l2":
+        limits = (0.0, None)
+    else:
+        limits = (None, None)
+    return remembered(
+        st.number_input,
+        "Threshold of the old model",
+        *limits,
+        None,
+        0.01,
+        key=f"threshold.value-{score}",
+        format="%.4g",
+        placeholder="Ten rows per query",
+        width=240,
+        help="Rows that reach it count as hits. Default: ten rows per query are hits.",
+    )
+
+
+def _found_on(setup: MigrateSetup) -> SpaceSpec | None:
+    """The space on which the threshold was chosen; None for the rows that are searched."""
+    others = [spec for spec in session.workspace().spaces if spec not in setup.specs]
+    labels = space_labels(others)
+    return st.selectbox(
+        "Chosen on",
+        [None, *others],
+        format_func=lambda spec: labels.get(spec, _HERE),
+        key=f"threshold.found-on-{setup.digest}",
+        width=240,
+        help="The rows on which the threshold was chosen. Without judgements, a threshold of another"
+        " collection cannot be moved to these rows.",
+    )
+
+
+@st.fragment
+def _line(setup: MigrateSetup, task: ThresholdChange, found: MovedThreshold) -> None:
+    """A slider that moves the cut-off, both histograms, and what passes."""
+    cuts = found.sign * found.counts.cuts
+    edges = found.new_histogram.edges
+    low = float(max(cuts.min(), edges[0]))
+    high = float(min(cuts.max(), edges[-1]))
+    start = found.new_threshold
+    if np.isnan(start) and found.separability:
+        start = found.sign * found.separability.cut
+    cut = st.slider(
+        "Cut-off of the new model",
+        low,
+        high,
+        float(np.clip(start, low, high)),
+        10.0 ** np.floor(np.log10((high - low) / 400)),
+        format="%.4f",
+        key=f"threshold.line-{digest_of((task, setup.digests))[:8]}",
+        help="Move the line with the mouse or the arrow keys. It starts at the new cut-off.",
+    )
+    rates = found.at(cut)
+    with st.container(horizontal=True, gap="large"):
+        for name, one in rates.items():
+            st.metric(
+                TITLES[name],
+                amount(name, one.value),
+                f"{amount(name, one.low)} to {amount(name, one.high)}",
+                delta_color="off",
+                delta_arrow="off",
+                width="content",
+                help=f"Measured, and the 95 % interval for {found.n_new:,} other queries.",
+            )
+    for side in ("old", "new"):
+        chart = scores_chart(found, side, cut)
+        recipe = ThresholdScores(spaces=setup.specs, digests=setup.digests, task=task, side=side)
+        drawn = chart_exportable(chart, recipe.to_json(), f"relscope-threshold-{side}", found.curve)
+        exports.figure(drawn, f"threshold.{side}", f"threshold-{side}")
+    _passing(setup, found, cut)
+
+
+def _passing(setup: MigrateSetup, found: MovedThreshold, cut: float) -> None:
+    """List the pairs that pass, nearest to the line first."""
+    pairs = found.pairs
+    n_passing = int(np.count_nonzero(found.sign * pairs.new >= found.sign * cut))
+    rows = np.arange(max(0, n_passing - _LISTED), n_passing)[::-1]
+    queries = [found.queries[query] for query in pairs.query[rows]]
+    ids = setup.old.ids[pairs.row[rows]]
+    query_texts = setup.texts(queries, queries=True)
+    row_texts = setup.texts(ids)
+    table = pd.DataFrame(
+        {
+            "query": [text or query for text, query in zip(query_texts, queries, strict=True)],
+            "row": [text or own for text, own in zip(row_texts, ids, strict=True)],
+            "new": [short(value, 4) for value in pairs.new[rows]],
+            "old": [short(value, 4) for value in pairs.old[rows]],
+        }
+    )
+    if found.is_judged:
+        table.insert(2, "relevant", np.where(pairs.relevant[rows], "✓", "·"))
+    listed = f"{len(rows):,}"
+    st.caption(f"What passes: the {listed} pairs nearest to the line come first.")
+    st.dataframe(table, hide_index=True, key="threshold.passing", height=280)
+
+
+def _kinds(found: MovedThreshold) -> None:
+    if found.usable != "by kind":
+        return
+    table = found.kinds()
+    table["cut-off"] = [found.number(cut) for cut in table["cut-off"]]
+    st.markdown("### By kind of query")
+    st.dataframe(table, hide_index=True, key="threshold.kinds")
+
+
+def _take_away(setup: MigrateSetup, found: MovedThreshold, system: str) -> None:
+    """The card for the runbook, the gate for CI, and the table of cut-offs."""
+    st.markdown("### Take away")
+    card = found.card(AFTER[system])
+    st.code(card, language="markdown", wrap_lines=True)
+    with st.container(horizontal=True):
+        exports.download("Download the card", card, "threshold.md", "text/markdown", "threshold.card")
+        exports.download(
+            "Download the cut-offs (CSV)",
+            delimited_text(found.curve()),
+            "cut-offs.csv",
+            "text/csv",
+            "threshold.curve",
+        )
+    if found.is_judged and found.new:
+        st.caption("A gate for CI: exit code 1 if precision falls below the limit.")
+        limit = short(np.floor(100 * max(0.0, found.new["precision"].low)) / 100, 2)
+        st.code(
+            "relscope migrate old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz"
+            f" --qrels qrels.txt --system {system} --score {found.score} --threshold {found.threshold:g}"
+            f" --new-threshold {found.new_threshold:g} --gate precision={limit} --junit threshold.xml",
+            language="bash",
+            wrap_lines=True,
+        )
