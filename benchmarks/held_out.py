@@ -115,7 +115,7 @@ def check(options: argparse.Namespace) -> Iterator[Figure]:
         yield at_least("check", what, found, n, max(0, before - MAY_BE_LOST), 20)
 
 
-# The smallest size of each defect from which docs/site/how-to/drift.md says that it is found, by gate.
+# For each defect and gate, the smallest size that is found according to docs/site/how-to/drift.md.
 FOUND_FROM = {
     ("one row's length times", "planned"): 1.6,
     ("noise on three rows, of the spread", "planned"): 0.3,

@@ -59,9 +59,8 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the table: median seconds, and the median, over rounds, of the ratio to the floor of the
-    same round.
-    """
+    """One line of the table. Each round gives a ratio: the seconds of this step divided by those of the floor
+    in that round. `seconds` and `ratio` are medians over the rounds."""
 
     name: str
     seconds: float

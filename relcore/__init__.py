@@ -284,7 +284,7 @@ def __dir__() -> list[str]:
 
 
 def _public(name: str) -> "Any":
-    """The public function or class of this name, which `_MODULES` tells where to find."""
+    """The public function or class of this name, imported from the module that `_MODULES` gives."""
     from importlib import import_module
 
     return getattr(import_module(f"relcore.{_MODULES[name]}"), name)

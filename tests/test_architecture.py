@@ -194,7 +194,7 @@ def imported(tree, module=""):
 
 
 def imported_at_once(tree):
-    """What importing the file imports: functions wait, and so does what only a type checker reads."""
+    """The imports that run when the file is imported: not those in functions, nor those for type checkers."""
     for node in tree.body:
         checked = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
         if not checked and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

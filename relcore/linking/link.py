@@ -312,7 +312,9 @@ def relative_scores(
     target_rows = target.vectors[target.index.get_indexer(shared)]
     projection = RelativeProjection(center=center)
 
-    def scores_of(pairs: Pairs, target_anchors: np.ndarray | None = None) -> dict[str, Score]:
+    def scores_of(
+        pairs: Sequence[tuple[str, str]], target_anchors: np.ndarray | None = None
+    ) -> dict[str, Score]:
         ids, partners = zip(*pairs, strict=True)
         if target_anchors is None:
             target_anchors = target.rows(partners)

@@ -3,7 +3,7 @@
 
 const SHARES = [0.25, 0.5, 0.75, 0.95]; // of the rows in view, within each line
 const SIDE = 4; // pixels of a bin
-const AROUND_VIEW = 8; // bins beyond each edge of the view, or the lines would run along the edges
+const AROUND_VIEW = 8; // bins beyond each edge of the view; without them, lines would run along the edges
 const CROWDED = 3; // rows in the bin of an average row from which lines come by themselves,
 const MANY = 5000; // number of rows
 

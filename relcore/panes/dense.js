@@ -1,7 +1,7 @@
 /* DensePane: how a pane of very many rows is drawn: as density where many are in view, as points where few are. In both, every row can be
    hovered, clicked and selected. */
 
-// Rows in view at most that are drawn as points: at rest, and while the view moves; by a graphics card, and where WebGL runs in software.
+// Up to this many rows in view are drawn as points, and more as density: with a graphics card, and if WebGL runs in software.
 const POINTS_IN_VIEW = { rest: 60000, moving: 60000 };
 const POINTS_IN_SOFTWARE = { rest: 20000, moving: 4000 };
 const REST = 160; // milliseconds without a new view

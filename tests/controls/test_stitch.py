@@ -60,9 +60,10 @@ def test_random_labels_are_answered_as_often_as_chance(n, d, k, named):
     "method", ["least-squares", "affine", "procrustes", "irp-ridge", "relative", "whitened"]
 )
 def test_noise_is_answered_by_chance_though_anchors_are_carried_over(method):
-    # The encoder is independent of the classes, the head's own space all of them. A map fitted on fewer
-    # anchors than dimensions takes each anchor to its own target row, which the head answers rightly: scored,
-    # anchors are a third of the test rows and the share is .5. Held out, p = 1/4.
+    # The encoder's rows are noise; the head's own space separates all four classes. With fewer anchors than
+    # dimensions, the map takes each anchor exactly to its target row, where the head is right. If anchors were
+    # scored, they would be a third of the test rows, and the share would be 1/3 + 2/3 · 1/4 = .5. They are
+    # held out, so it is 1/4.
     results = []
     for state in STATES:
         rng = np.random.default_rng([state, 7])

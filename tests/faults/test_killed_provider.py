@@ -53,7 +53,7 @@ def sent(server):
 
 @pytest.mark.parametrize("n_kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_killed_encoding_sends_only_the_missing_batches(tmp_path, monkeypatch, n_kills):
-    """Killed while a batch is on its way: that one is sent again, and no other."""
+    """If the encoding is killed while it waits for a batch, only this batch is sent again."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     gate = Gate()
     places = sorted(random.Random(n_kills).sample(range(N_BATCHES), n_kills))

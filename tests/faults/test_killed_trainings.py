@@ -41,4 +41,4 @@ def test_a_killed_training_leaves_a_run_that_opens(tmp_path, n_kills):
     with relcore.watch(tmp_path / "0", torch.nn.Linear(4, 2), torch.ones(N, 4)) as again:
         pass
     assert again.folder.name == "0-2"
-    assert [*tmp_path.glob(".*")] == []  # the next writer removes what killed ones left unfinished
+    assert [*tmp_path.glob(".*")] == []  # the next run removes the unfinished files of killed runs

@@ -1,7 +1,7 @@
-"""kill -9 at random moments of an encoding: what is there is whole, and at most one block is computed twice.
+"""kill -9 at random moments of an encoding: all stored blocks are complete, and at most one is computed twice.
 
-The slow tests kill a worker, and the process that owns the queue, as the app does: twice, as it takes seconds to
-start, or RELSCOPE_TEST_KILLS times.
+The slow tests kill a worker, and the process that owns the queue (in use, this is the app). They do it twice,
+because a start takes seconds, or RELSCOPE_TEST_KILLS times.
 """
 
 import os

@@ -60,7 +60,7 @@ def test_a_gathered_class_comes_first_and_alone(rng, gathered_in):
 
 
 def test_shares_are_those_of_plain_counting(rng):
-    """An oracle by loops: the reason's shares are those of the half of the rows that did not suggest it."""
+    """Shares are counted again by loops, on the half of the rows that did not suggest the reason."""
     X = rows_of(rng)
     columns = columns_of(rng)
     Y = turned(rng, X)

@@ -25,7 +25,7 @@ given = np.load(f"{folder}/given.npz")
 
 
 def alone(script, folder):
-    """Run a script in a process without relcore, which writes found.npz into the folder."""
+    """The arrays that a script writes to found.npz. It runs in a process that cannot import relcore."""
     command = [sys.executable, "-I", "-c", ALONE + script, str(folder)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     assert ran.returncode == 0, ran.stderr
