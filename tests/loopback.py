@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,13 +18,20 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler], **state: Any) -> Iterator[tuple[ThreadingHTTPServer, str]]:
+def serving(
+    handler: type[BaseHTTPRequestHandler], encryption: ssl.SSLContext | None = None, **state: Any
+) -> Iterator[tuple[ThreadingHTTPServer, str]]:
     """A server with this state and its address; its `stopped` is set in the end, for answers that wait."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    scheme = "http"
+    if encryption is not None:
+        scheme = "https"
+        # Without a handshake on connect, which would block the server's loop.
+        server.socket = encryption.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     vars(server).update(state, stopped=Event(), daemon_threads=True)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield server, f"http://127.0.0.1:{server.server_address[1]}"
+        yield server, f"{scheme}://127.0.0.1:{server.server_address[1]}"
     finally:
         server.stopped.set()
         server.shutdown()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import ssl
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler
 
@@ -78,6 +79,9 @@ def by_minilm(prompt: str = "") -> Callable[[int, dict], object]:
     return answer
 
 
-def provider(answer: Callable[[int, dict], object] = lambda number, body: None):
+def provider(
+    answer: Callable[[int, dict], object] = lambda number, body: None,
+    encryption: ssl.SSLContext | None = None,
+):
     """A server and its address, as `serving` gives them."""
-    return serving(Provider, answer=answer, asked=[])
+    return serving(Provider, encryption, answer=answer, asked=[])

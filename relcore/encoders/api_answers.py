@@ -72,6 +72,8 @@ def read_rows(content: bytes, n_texts: int, dimensions: int | None) -> np.ndarra
 def _vector(row: _Row) -> np.ndarray:
     if len(row.embedding) > MOST_DIMENSIONS * _BYTES_PER_NUMBER:
         raise SpaceError(f"expected at most {MOST_DIMENSIONS:,} numbers, got more for index {row.index}")
+    if bytes(row.embedding)[:1] == b'"':
+        return _base64_vector(row)
     try:
         numbers = msgspec.json.decode(row.embedding, type=list[float])
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
@@ -82,6 +84,20 @@ def _vector(row: _Row) -> np.ndarray:
         )
     with np.errstate(over="ignore"):
         return np.array(numbers).astype(np.float32)
+
+
+def _base64_vector(row: _Row) -> np.ndarray:
+    """The vector of a server that writes it as base64 of float32, as OpenAI does if it is asked to, also
+    where numbers were asked for."""
+    content = b""
+    with suppress(msgspec.MsgspecError, UnicodeError):
+        content = msgspec.json.decode(row.embedding, type=bytes)
+    if not content or len(content) % 4 or len(content) > 4 * MOST_DIMENSIONS:
+        raise SpaceError(
+            f"expected a list of numbers, or float32 in base64, for index {row.index}, got"
+            f" {described(bytes(row.embedding))}"
+        )
+    return np.frombuffer(content, "<f4").astype(np.float32)
 
 
 def described(content: bytes) -> str:

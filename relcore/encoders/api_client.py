@@ -21,7 +21,7 @@ _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 60.0
 _BUSY = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 _REMEDIES = {
-    400: "check the model, the dimensions and the length of the texts",
+    400: "check the model, the dimensions, the length of the texts and the batch size",
     401: "check the key",
     403: "check the key and what it may use",
     404: "check the address, which often ends in /v1, and the name of the model",
@@ -153,7 +153,7 @@ class ApiClient:
             reason = str(error.__cause__ or error)[:200]
             return _Reply(reason=f"no connection to {host} ({reason})", may_pass=True)
         except Refused as error:
-            return _Reply(reason=f"another answer: {error}", remedy="check the address")
+            return _Reply(reason=f"another answer: {error}", remedy=error.remedy)
         except Exception as error:
             return _Reply(reason=f"the error {type(error).__name__}", remedy="check the address and the key")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import threading
@@ -9,6 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+
+from relcore.base.errors import SpaceError, brief
 
 if TYPE_CHECKING:
     import httpx2
@@ -20,8 +23,59 @@ _ERROR_BYTES = 64 * 1024  # of an answer that is an error; the rest is not read
 _HEADERS = ("host", "accept", "content-type", "content-length", "user-agent")
 
 
+# The variables in which OpenSSL, Python and curl look for the certificates of authorities.
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
 class Refused(Exception):
     """An answer that is not read to its end, because asking again would give the same."""
+
+    def __init__(self, message: str, remedy: str = "check the address") -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+def trusted_certificates() -> ssl.SSLContext | bool:
+    """The certificates of authorities that are trusted: those that SSL_CERT_FILE or SSL_CERT_DIR names, or
+    else (True) those of the system.
+
+    Raises
+    ------
+    SpaceError
+        There is no such file or folder, or it holds no certificates.
+    """
+    named = {name: os.environ[name] for name in _CERTIFICATES if os.environ.get(name)}
+    if not named:
+        return True
+    try:
+        trusted = ssl.create_default_context(
+            cafile=named.get("SSL_CERT_FILE"), capath=named.get("SSL_CERT_DIR")
+        )
+    except (OSError, ValueError) as error:
+        paths = " and ".join(f"{name}={brief(path, 120)}" for name, path in named.items())
+        raise SpaceError(
+            f"{paths}: expected certificates (PEM), got {error!s:.120}; correct the variable before you start"
+            " Relscope"
+        ) from None
+    return trusted
+
+
+def _refused_connection(reason: str) -> Refused | None:
+    """The error of a connection whose encryption fails, which asking again does not mend; None for others."""
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        return Refused(
+            f"a certificate that is not trusted ({_in_short(reason)})",
+            "if its authority is your own, name the file of its certificate (PEM) in SSL_CERT_FILE before you"
+            " start Relscope",
+        )
+    if "WRONG_VERSION_NUMBER" in reason or "RECORD_LAYER_FAILURE" in reason:
+        return Refused("an answer without encryption", "write http:// if the server has no https")
+    return None
+
+
+def _in_short(reason: str) -> str:
+    """The message of OpenSSL without the name and the place in its code."""
+    return reason.partition("certificate verify failed: ")[2].partition(" (_ssl.c")[0] or reason[:120]
 
 
 class BoundedTransport:
@@ -35,11 +89,10 @@ class BoundedTransport:
         self._url = f"{url}/"
         self._most = most
         self._key_header = key_header
-        # Proxies and certificates of the environment do not count: texts go straight to the host that the
-        # user has read.
-        verify: ssl.SSLContext | bool = True
-        if not url.startswith("https:"):
-            verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # not used; saves reading the certificates
+        # Proxies of the environment do not count: texts go straight to the host that the user has read.
+        verify: ssl.SSLContext | bool = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # not used, and fast to make
+        if url.startswith("https:"):
+            verify = trusted_certificates()
         self._inner = httpx2.HTTPTransport(verify=verify, trust_env=False)
         self._stream: Any = None
 
@@ -87,6 +140,8 @@ class BoundedTransport:
         # Raise outside of the handler: the error would keep the request with its key.
         if monotonic() >= end:
             raise httpx2.ReadTimeout(f"no whole answer within {SECONDS:,.0f} seconds")
+        if refused := _refused_connection(reason):
+            raise refused
         if reason:
             raise httpx2.ReadError(reason)
         return httpx2.Response(answer.status_code, headers=answer.headers, content=content, request=request)

@@ -70,7 +70,7 @@ def read_address(text: str) -> Address:
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise SpaceError(
             "address: expected one without user name, password, “?” and “#”, because it is stored; put the"
-            " key into an environment variable"
+            " key into an environment variable, and what follows Azure's “?api-version=” into --api-version"
         )
     if ":" in name:
         name = f"[{name}]"

@@ -429,7 +429,7 @@ HOSTILE = {
     "null": (changed(embedding=[None, *NUMBERS[1:]]), "expected a list of numbers"),
     "strings for numbers": (changed(embedding=["0.5", *NUMBERS[1:]]), "expected a list of numbers"),
     "booleans": (changed(embedding=[True, *NUMBERS[1:]]), "expected a list of numbers"),
-    "base64": (changed(embedding="AACAPwAAAEA="), "expected a list of numbers for index 0"),
+    "a shorter row in base64": (changed(embedding="AACAPwAAAEA="), "expected 2 numbers for each text, got 24 for text 2"),
     "lists in lists": (changed(embedding=[NUMBERS]), "expected a list of numbers"),
     "an index twice": (changed(index=1), "expected the indices 0 to 3, each once"),
     "an index beyond": (changed(index=4), "expected the indices 0 to 3"),
