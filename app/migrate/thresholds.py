@@ -27,6 +27,7 @@ from relcore.runs.entries import digest_of
 
 _LISTED = 100
 _HERE = "These rows"
+_HEIGHT = 220  # pixels of a chart
 
 
 def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
@@ -148,8 +149,19 @@ def _line(setup: MigrateSetup, task: ThresholdChange, found: MovedThreshold) -> 
         chart = scores_chart(found, side, cut)
         recipe = ThresholdScores(spaces=setup.specs, digests=setup.digests, task=task, side=side)
         drawn = chart_exportable(chart, recipe.to_json(), f"relscope-threshold-{side}", found.curve)
-        exports.figure(drawn, f"threshold.{side}", f"threshold-{side}")
+        figure = drawn.interactive(exports.theme())
+        # Both charts fit below the slider, and equal cosines are above each other.
+        figure.update_layout(height=_HEIGHT)
+        if found.score == "cosine":
+            figure.update_xaxes(range=_common_range(found))
+        exports.chart(figure, f"threshold.{side}")
+    exports.export_bar(drawn, "threshold")
     _passing(setup, found, cut)
+
+
+def _common_range(found: MovedThreshold) -> tuple[float, float]:
+    edges = np.concatenate([found.old_histogram.edges, found.new_histogram.edges])
+    return float(edges.min()), float(edges.max())
 
 
 def _passing(setup: MigrateSetup, found: MovedThreshold, cut: float) -> None:
@@ -171,8 +183,13 @@ def _passing(setup: MigrateSetup, found: MovedThreshold, cut: float) -> None:
     )
     if found.is_judged:
         table.insert(2, "relevant", np.where(pairs.relevant[rows], "✓", "·"))
-    listed = f"{len(rows):,}"
-    st.caption(f"What passes: the {listed} pairs nearest to the line come first.")
+    place = found.counts.nearest(found.sign * cut)
+    told = f"About {found.counts.passed[:, place].sum():,.0f} pairs pass."
+    if n_passing == len(pairs.new):
+        told += f" Listed are the last {len(rows):,} of the {n_passing:,} best, nearest to the line first."
+    else:
+        told += f" Listed are the {len(rows):,} nearest to the line."
+    st.caption(told)
     st.dataframe(table, hide_index=True, key="threshold.passing", height=280)
 
 
@@ -201,11 +218,14 @@ def _take_away(setup: MigrateSetup, found: MovedThreshold, system: str) -> None:
         )
     if found.is_judged and found.new:
         st.caption("A gate for CI: exit code 1 if precision falls below the limit.")
-        limit = short(np.floor(100 * max(0.0, found.new["precision"].low)) / 100, 2)
+        limit = short(np.floor(100 * found.new["precision"].low) / 100, 2)
+        judged = ""
+        if found.relevance == "judgements":
+            judged = " --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt"
         st.code(
-            "relscope migrate old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz"
-            f" --qrels qrels.txt --system {system} --score {found.score} --threshold {found.threshold:g}"
-            f" --new-threshold {found.new_threshold:g} --gate precision={limit} --junit threshold.xml",
+            f"relscope migrate old.npz new.npz{judged} --system {system} --score {found.score}"
+            f" --threshold={found.threshold:g} --new-threshold={found.new_threshold:g}"
+            f" --gate precision={limit} --junit threshold.xml",
             language="bash",
             wrap_lines=True,
         )

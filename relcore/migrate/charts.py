@@ -95,10 +95,10 @@ def scores_chart(found: MovedThreshold, side: str, cut: float | None = None) -> 
     ]
     marks = ()
     if not np.isnan(mark):
-        marks = ((f"{name} {found.number(mark)}", mark),)
+        marks = ((name, mark),)
     title = f"{side} {SCORES[found.score].lower()}"
     alt = f"Histogram of the {title} of {', '.join(line.name for line in lines)}"
-    told = "".join(f"; {name}" for name, _ in marks)
+    told = "".join(f"; {name} {found.number(mark)}" for name, mark in marks)
     return Lines(tuple(lines), title, "share of pairs (%)", marks=marks, filled=True, alt=f"{alt}{told}.")
 
 

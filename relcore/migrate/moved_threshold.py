@@ -12,7 +12,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.junit import GateCase
-from relcore.base.numbers import and_list, counted, percent, short
+from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report, Reported, Table
 from relcore.migrate.cut_offs import QUANTITIES, KindCutOffs, PassCounts, Separability
 from relcore.migrate.score_bins import Histogram
@@ -27,7 +27,7 @@ _PASSES = {"cosine": "cosine ≥", "inner": "inner product ≥", "l2": "L2 dista
 
 @dataclass(frozen=True, eq=False)
 class NearPairs:
-    """The pairs of a query and a row with the nearest new scores, nearest first, at most 5,000.
+    """The pairs of a query and a row with the nearest new scores, nearest first, at most 10,000.
 
     Each attribute is an array (j,): the indexes of query and row, the old and the new scores, and whether the
     row is relevant.
@@ -171,8 +171,9 @@ class MovedThreshold(Reported):
         if self.is_given:
             kept = "gives"
         measured = self.new[self.keep]
-        rest = and_list(
-            f"{name} {amount(name, self.new[name].value)}, before {amount(name, self.old[name].value)}"
+        rest = ", ".join(
+            f"{TITLES[name].lower()} {amount(name, self.new[name].value)} (before"
+            f" {amount(name, self.old[name].value)})"
             for name in QUANTITIES
             if name != self.keep
         )
@@ -181,7 +182,7 @@ class MovedThreshold(Reported):
         return (
             f"The new cut-off {new} {kept} {TITLES[self.keep].lower()} {amount(self.keep, measured.value)}"
             f" ({others}: {low} to {high}); the old one, {old}, had"
-            f" {amount(self.keep, self.old[self.keep].value)}. Also {rest}."
+            f" {amount(self.keep, self.old[self.keep].value)}. {rest[:1].upper()}{rest[1:]}."
         )
 
     def verdict(self) -> str:

@@ -37,7 +37,7 @@ _PERMUTATIONS = 100
 _PER_QUERY = 10  # number of rows per query that reach the default threshold
 _PLACES = 512
 _KEPT_PLACES = 128  # number of cut-offs in a result
-_KEPT_PAIRS = 5_000
+_KEPT_PAIRS = 10_000
 
 
 def check_collection(found_on: LatentSpace, old: LatentSpace) -> None:
@@ -298,7 +298,7 @@ def _decisions(
 
 
 def _near_pairs(old: Similarities, new: Similarities, cut: float, relevant: csr_array | None) -> NearPairs:
-    """The pairs that pass a loose cut-off of the new model, nearest first, at most 5,000."""
+    """The pairs that pass a loose cut-off of the new model, nearest first, at most 10,000."""
     queries = []
     rows = []
     for block, similarities in new.blocks():

@@ -177,3 +177,36 @@ def test_queries_that_get_worse_come_with_the_kinds_of_queries_that_change(tmp_p
     told = [block.value for block in session.at.markdown]
     assert any("of the results of a query change" in one for one in told), told
     assert not session.errors
+
+
+def thresholds_page(tmp_path, planted, **columns):
+    """The part Similarity thresholds, for rows with or without labels."""
+    return open_page(saved(tmp_path, planted[0][:2], **columns))
+
+
+def test_a_moved_line_changes_what_passes(tmp_path, planted):
+    labels = np.array(["red", "green", "blue"])[np.arange(240) % 3]
+    session = thresholds_page(tmp_path, planted, labels=labels)
+    (line,) = session.slider
+    before = [one.value for one in session.metric]
+    listed = session.table_with("relevant")
+    assert len(before) == 3
+    session.change("slider", line.key, line.max)
+    assert [one.value for one in session.metric] != before
+    assert len(session.table_with("relevant")) < len(listed)
+    assert any("Set: cosine ≥" in one.value for one in session.code)
+    assert any("--gate precision=" in one.value for one in session.code)
+    assert not session.errors
+
+
+def test_a_threshold_of_other_rows_is_refused_without_judgements(tmp_path, planted):
+    session = thresholds_page(tmp_path, planted)
+    assert any(one.value.startswith("**About ") for one in session.markdown)
+    assert not any("--gate" in one.value for one in session.code)
+    other = save_space(tmp_path / "other.npz", planted[0][2].vectors, "d")
+    workspace = session.workspace
+    session.session_state["relscope.history"] = History(replace(workspace, spaces=(*workspace.spaces, other)))
+    session.run()
+    (chooser,) = [one for one in session.selectbox if one.label == "Chosen on"]
+    session.change("selectbox", chooser.key, other)
+    assert any("pass judgements of some queries" in one for one in session.errors)
