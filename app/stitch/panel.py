@@ -33,7 +33,7 @@ from relcore.represent.representations import MethodSettings
 from relcore.runs.entries import digest_of
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.charts import SHOWN, StitchConfusion, StitchMatrix, gaps, stitch_matrices
+from relcore.stitch.charts import SHOWN, StitchConfusion, StitchMatrix, gaps, panel_order, stitch_matrices
 from relcore.stitch.classifiers import split_rows
 from relcore.stitch.shared_rows import SharedRows
 from relcore.stitch.stitching import (
@@ -41,7 +41,6 @@ from relcore.stitch.stitching import (
     StitchResult,
     StitchSpec,
     best_method,
-    by_score,
     headline,
     summary_table,
 )
@@ -377,7 +376,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     from relcore.figures.screen_matrices import matrices_figure
 
     framed = cell and st.session_state.get(_PAIR)  # the frame marks the pair shown in detail below
-    methods = by_score(result, metric)
+    methods = panel_order(result, metric)
     picked = None
     if framed:
         picked = (methods.index(cell[0]), *cell[1:])
@@ -387,7 +386,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
         none = " Empty cell: the classifier cannot read rows of this dimension."
     first = ""
     if len(methods) > 1:
-        first = "The best method comes first. "
+        first = "The best method comes first, then the plain copy. "
     caption(f"{first}Dashed frame: a classifier with its own encoder, not stitched.{none}")
     figure = matrices_figure(
         stitch_matrices(result, metric, show), exports.theme(), width=1080, picked=picked

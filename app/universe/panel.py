@@ -232,7 +232,7 @@ def page(workspace: Workspace) -> None:
             return compare_scores(workspace, specs)
         if name == _OWN:
             unconfirmed = _spaces_paired_by_order(specs)
-            _ask_pairing(unconfirmed or _spaces_paired_by_order(workspace.models[:2]))
+            _ask_pairing(unconfirmed)
             if unconfirmed:
                 return None
         if name == _OWN and (apart := [space_name(spec) for spec in own if spec not in specs]):

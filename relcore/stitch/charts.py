@@ -24,6 +24,7 @@ from relcore.stitch.stitching import (
 )
 
 SHOWN = {"score": "score", "gap": "gap to not stitched"}
+_COPY = "absolute"
 _WHY_NONE = "no answer: the dimensions differ, so this classifier cannot read these rows"
 
 
@@ -79,7 +80,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     need_one_of("metric", metric, result.metrics)
     need_one_of("show", show, SHOWN)
     rows = dict(zip(result.spec.methods, summary_table(result, metric).itertuples(), strict=True))
-    order = by_score(result, metric)
+    order = panel_order(result, metric)
     panels = []
     best = rows[order[0]]
     for method in order:
@@ -107,6 +108,12 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
         f" {short(result.chance(metric))}."
     )
     return Matrices(tuple(panels), scale, title, alt, "encoder", "classifier of")
+
+
+def panel_order(result: StitchResult, metric: str) -> tuple[str, ...]:
+    """The methods, best first. Second comes the plain copy of the rows, which shows what the others add."""
+    first, *others = by_score(result, metric)
+    return (first, *sorted(others, key=lambda method: method != _COPY))
 
 
 def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndarray:

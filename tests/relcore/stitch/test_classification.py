@@ -12,9 +12,17 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.represent.representations import MethodSettings
 from relcore.spaces.space import LatentSpace
+from relcore.stitch.charts import panel_order, stitch_matrices
 from relcore.stitch.classifiers import Stitching, StitchRun, split_rows
 from relcore.stitch.shared_rows import share_rows
-from relcore.stitch.stitching import StitchResult, StitchSpec, headline, stitch_matrix, summary_table
+from relcore.stitch.stitching import (
+    StitchResult,
+    StitchSpec,
+    by_score,
+    headline,
+    stitch_matrix,
+    summary_table,
+)
 
 SPEC = StitchSpec(methods=tuple(METHODS), n_anchors=40, settings=MethodSettings(delta=0.3))
 OFF = ~np.eye(3, dtype=bool)
@@ -49,6 +57,16 @@ def test_turned_encoders_are_as_good_as_heads_own(result, method):
     mean, _ = result.matrix(method)
     assert np.diag(mean).min() > 0.95
     assert mean[OFF].min() > 0.95
+
+
+def test_the_plain_copy_stands_beside_the_best_method(result):
+    """What stitching adds is seen at once."""
+    order = panel_order(result, "accuracy")
+    assert (order[0], order[1]) == (by_score(result)[0], "absolute")
+    assert set(order) == set(result.spec.methods)
+    assert [panel.title.partition(" · ")[0] for panel in stitch_matrices(result).panels] == [
+        METHODS[method].title for method in order
+    ]
 
 
 def test_absolute_rows_do_not_fit_and_other_widths_cannot(result):
