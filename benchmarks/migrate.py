@@ -41,13 +41,13 @@ from relcore.encoders.words import load_words
 from relcore.migrate.cheaper_index import CheaperIndex, Codes
 from relcore.migrate.cross_fitting import QueryScores, Resampling
 from relcore.migrate.price import Need
-from relcore.migrate.relevance import JudgedQuery
 from relcore.migrate.result import MigrationResult
 from relcore.migrate.trial import OPTIONS
 from relcore.migrate.verdict import contradicts
 from relcore.passport.recipes import encode_texts, model_at_hand
 from relcore.runs.store import Store
 from relcore.runs.work import silent
+from relcore.scores.relevance import JudgedQuery
 
 RATES = Path(__file__).with_suffix(".md")
 

@@ -33,9 +33,9 @@ from relcore.base.rows import unit_rows
 from relcore.migrate.cheaper_index import FORMS, compressed_lists, usual_change
 from relcore.migrate.cross_fitting import QueryScores, Resampling, cross_fitted, jackknife_deviations
 from relcore.migrate.price import DEPTHS, price_of
-from relcore.migrate.relevance import search
 from relcore.migrate.trial import OPTIONS, Candidates
 from relcore.migrate.verdict import contradicts, decide
+from relcore.scores.relevance import search
 from relcore.scores.score import Interval
 
 TABLE = Path(__file__).with_suffix(".md")

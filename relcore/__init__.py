@@ -20,10 +20,10 @@ connect
     BootstrapResult, Universe, UniverseSpec
 operate
     drift, DriftCheck, Drift, Thresholds, migrate, Migration, MigrationResult, starting_models, adapters,
-    move_threshold, MovedThreshold, Passport, PassportChange, check, Checked
+    move_threshold, MovedThreshold, choose, Choose, ModelChoice, Passport, PassportChange, check, Checked
 figures
-    show, panes_of, figure_of, DriftChart, DriftMap, MigrationChart, ReasonsChart, StitchMatrix,
-    UniverseChart, TrainingChart, Line, Lines, Matrices, MatrixPanel, chart_exportable,
+    show, panes_of, figure_of, DriftChart, DriftMap, MigrationChart, ChoiceChart, ReasonsChart,
+    StitchMatrix, UniverseChart, TrainingChart, Line, Lines, Matrices, MatrixPanel, chart_exportable,
     histogram_exportable, Exportable
 
 The names are imported when they are first used, so that ``import relcore`` takes no time.
@@ -45,6 +45,9 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.catalog.loading import load_space as load_space
     from relcore.catalog.naming import example_spaces as example_spaces
     from relcore.check.collection import Checked as Checked, check as check
+    from relcore.choose.chart import ChoiceChart as ChoiceChart
+    from relcore.choose.result import ModelChoice as ModelChoice
+    from relcore.choose.task import Choose as Choose, choose as choose
     from relcore.compare.notebook import show as show
     from relcore.compare.pictures import figure_of as figure_of, panes_of as panes_of
     from relcore.drift.chart import DriftChart as DriftChart
@@ -239,6 +242,9 @@ GROUPS = {
         "adapters": "adapters",
         "move_threshold": "migrate.thresholds",
         "MovedThreshold": "migrate.moved_threshold",
+        "choose": "choose.task",
+        "Choose": "choose.task",
+        "ModelChoice": "choose.result",
         "Passport": "passport.passport",
         "PassportChange": "passport.change",
         "check": "check.collection",
@@ -251,6 +257,7 @@ GROUPS = {
         "DriftChart": "drift.chart",
         "DriftMap": "drift.moved_rows",
         "MigrationChart": "migrate.charts",
+        "ChoiceChart": "choose.chart",
         "ReasonsChart": "explain.chart",
         "StitchMatrix": "stitch.charts",
         "UniverseChart": "universe.charts",
@@ -291,7 +298,7 @@ def _public(name: str) -> "Any":
 
 
 # Folders that have the name of their public function.
-_FOLDERS = ("check", "drift", "encode", "explain", "invert", "migrate")
+_FOLDERS = ("check", "choose", "drift", "encode", "explain", "invert", "migrate")
 
 
 class _CallableFolder(type(sys)):

@@ -51,6 +51,7 @@ FLOORS = (
     "check",
     "studies",
     "migrate",
+    "choose",
     "audit",
     "available",
     "project",

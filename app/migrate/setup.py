@@ -23,8 +23,8 @@ from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
 from relcore.migrate.migration import TASK as EXAMPLE
 from relcore.migrate.migration import Migration, starting_models
 from relcore.migrate.pairing import FEWEST_PAIRS, Pairing, check_pairs
-from relcore.migrate.relevance import JudgedQuery, read_qrels
 from relcore.runs.entries import digest_of
+from relcore.scores.relevance import JudgedQuery, read_qrels
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace

@@ -226,7 +226,7 @@ def _names() -> list[str]:
     return [name for name in TOOLS.working() if name in COMMANDS]
 
 
-def _fixed(name: str) -> Mapping[str, str]:
+def _fixed(name: str) -> Mapping[str, str | None]:
     return TOOLS[name].load().fixed
 
 

@@ -434,6 +434,11 @@ COMMANDS = Family(
             ".migrate.command:run_migrate",
             "decide about a new embedding model: keep, bridge, query both models or re-embed",
         ),
+        "choose": Named(
+            "choose",
+            ".choose.command:run_choose",
+            "say which of several embedding models finds best, before all rows are embedded",
+        ),
         "export": Named(
             "export",
             ".export.command:run_export",
@@ -457,6 +462,7 @@ TOOLS = Family(
         "compare": Named("compare", ".commands.command:FREE_TOOL"),
         "explain": Named("explain", ".commands.command:FREE_TOOL"),
         "migrate": Named("migrate", ".commands.command:FREE_TOOL"),
+        "choose": Named("choose", ".choose.command:TOOL"),
         "drift": Named("drift", ".commands.command:FREE_TOOL"),
         "passport": Named("passport", ".passport.command:TOOL"),
         "check": Named("check", ".commands.command:FREE_TOOL"),
@@ -491,6 +497,7 @@ FIGURES = Family(
         "migration-options": Named("", ".migrate.charts:MigrationChart"),
         "cascade-price": Named("", ".migrate.charts:CascadePrice"),
         "threshold-change": Named("", ".migrate.charts:ThresholdScores"),
+        "model-choice": Named("", ".choose.chart:ChoiceChart"),
         "passport": Named("", ".passport.pictures:PassportChart"),
         "check": Named("", ".check.chart:CheckChart"),
         "bootstrap": Named("", ".linking.pictures:BootstrapRounds"),

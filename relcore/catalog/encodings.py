@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -151,7 +152,10 @@ def _encoded(
         block_rows = block_rows or encoder.block_rows
         if not block_rows:
             block_rows = _TEXTS_ON_A_GPU if quick else BLOCK_ROWS
-        wholes = _blocks(dataset, encoder, trained, store, report, block_rows)
+        known = _known_rows(dataset, encoder, store)
+        rest = known.rest(dataset)
+        pace = _Pace()
+        wholes = known.joined(_blocks(rest, encoder, trained, store, report, block_rows, pace), encoder)
     metadata |= {"dataset": dataset.name, "dataset_digest": dataset.digest}
     keys = {}
     for output, vectors in wholes.items():
@@ -160,9 +164,89 @@ def _encoded(
         made_by = {"encoder": encoder.only(output).to_record(), "output": output}
         keys[output] = encoding_key(dataset.digest, encoder, output)
         put_encoding(store, keys[output], space, metadata | made_by)
-    for key in _block_keys(dataset, encoder, block_rows).values():
+        if dataset.rows is not None:
+            facts = {"sample": keys[output], "seconds": pace.seconds, "rows": pace.rows}
+            store.put(_sample_key(dataset, encoder, output), {"rows": dataset.rows}, facts)
+    for key in _block_keys(rest, encoder, block_rows).values():
         store.remove(key)
     return keys
+
+
+@dataclass
+class _Pace:
+    """The seconds in which an encoder encoded this number of rows, without loading it."""
+
+    seconds: float = 0.0
+    rows: int = 0
+
+
+@dataclass
+class _KnownRows:
+    """The rows of a dataset of `n` items that are known because a sample of them was encoded before. `places`
+    (m,) are their numbers, `vectors` has their rows (m, d) for each output."""
+
+    n: int
+    places: np.ndarray
+    vectors: dict[str, np.ndarray]
+
+    def rest(self, dataset: Dataset) -> Dataset:
+        """The dataset of the items that are not known."""
+        if not len(self.places):
+            return dataset
+        return dataset.take(np.delete(np.arange(self.n), self.places))
+
+    def joined(self, others: dict[str, np.ndarray], encoder: Encoder) -> dict[str, np.ndarray]:
+        """The rows of all items, by those of the others."""
+        if not len(self.places):
+            return others
+        wholes = {}
+        for output, rows in others.items():
+            known = self.vectors[output]
+            if known.shape[1] != rows.shape[1]:
+                raise SpaceError(
+                    f"{encoder.title}: expected {known.shape[1]:,} dimensions, as in the sample encoded"
+                    f" before, got {rows.shape[1]:,}; the model has changed meanwhile; empty the store"
+                )
+            whole = np.empty((self.n, rows.shape[1]), np.float32)
+            whole[self.places] = known
+            whole[np.delete(np.arange(self.n), self.places)] = rows
+            wholes[output] = whole
+        return wholes
+
+
+def _sample_key(dataset: Dataset, encoder: Encoder, output: str) -> str:
+    """The store's key of what tells which rows of a dataset an encoder encoded last, as a sample."""
+    whole = dataset.whole or dataset
+    return key_of("sample", whole.digest, encoder.only(output), output)
+
+
+def seconds_per_row(store: Store, sample: Dataset, encoder: Encoder) -> float | None:
+    """The seconds per row of the last run that encoded a sample of this dataset; None if there was none."""
+    found = store.summary(_sample_key(sample, encoder, encoder.outputs[0]))
+    if found is None or not found.metadata["rows"]:
+        return None
+    return float(found.metadata["seconds"] / found.metadata["rows"])
+
+
+def _known_rows(dataset: Dataset, encoder: Encoder, store: Store) -> _KnownRows:
+    """The rows that a sample of the same dataset has. There are none if the encoder's vectors depend on the
+    other items, if the layers' samples differ, or if the sample has all rows."""
+    n = len(dataset)
+    unknown = _KnownRows(n, np.empty(0, np.int64), {})
+    if not encoder.by_item:
+        return unknown
+    samples = [store.get(_sample_key(dataset, encoder, output)) for output in encoder.outputs]
+    rows = [sample.arrays["rows"] for sample in samples if sample]
+    if len(rows) < len(samples) or any(not np.array_equal(one, rows[0]) for one in rows):
+        return unknown
+    entries = [store.get(sample.metadata["sample"]) for sample in samples if sample]
+    own = np.arange(n) if dataset.rows is None else dataset.rows
+    _, places, of_sample = np.intersect1d(own, rows[0], assume_unique=True, return_indices=True)
+    if len(places) == n or not all(entries):
+        return unknown
+    spaces = [space_of(entry).vectors for entry in entries if entry]
+    vectors = {name: one[of_sample] for name, one in zip(encoder.outputs, spaces, strict=True)}
+    return _KnownRows(n, places, vectors)
 
 
 def _block_keys(dataset: Dataset, encoder: Encoder, block_rows: int) -> dict[tuple[int, int], str]:
@@ -181,9 +265,10 @@ def _blocks(
     store: Store,
     report: Progress,
     block_rows: int,
+    pace: _Pace,
 ) -> dict[str, np.ndarray]:
     """The rows of each output. The encoder, which is slow to load, is prepared only if the store lacks a
-    block of rows."""
+    block of rows. `pace` counts the rows that are encoded now."""
     wholes: dict[str, np.ndarray] = {}
     missing = {}
     n_done = 0
@@ -238,7 +323,10 @@ def _blocks(
         written = writing.submit(lambda: None)
         read = partial(items.read, encode_batch)
         for block, (places, given) in _ahead(missing, read, reading):
+            begun = time.perf_counter()
             rows = encode_batch(given)
+            pace.seconds += time.perf_counter() - begun
+            pace.rows += len(places)
             _check(encoder, rows, dataset.ids[places])
             written.result()
             arrays = {str(i): rows[output] for i, output in enumerate(encoder.outputs)}

@@ -68,9 +68,10 @@ class Command:
 
 @dataclass(frozen=True)
 class Tool:
-    """A command as a tool of AI agents. `fixed` has the values of the options that an agent must not set."""
+    """A command as a tool of AI agents. `fixed` has the values of the options that an agent must not set;
+    None is the default."""
 
-    fixed: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, str | None] = field(default_factory=dict)
 
 
 FREE_TOOL = Tool()

@@ -25,15 +25,20 @@ from relcore.files.saving import SPACE_KINDS, save_space
 from relcore.runs.store import Store
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
+def add_encoder_settings(parser: argparse.ArgumentParser) -> None:
+    """Add an option for each setting of the encoders."""
     group = parser.add_argument_group("settings of encoders")
-    for dest, owners in _settings().items():
+    for dest, owners in encoder_settings().items():
         text = "; ".join(f"{name}: {help_text(one)}" for name, one in owners.items())
         with suppress(argparse.ArgumentError):  # a plugin may have an option --json of its own
             group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
 
 
 _NAMED = (f"{name} ({entry.help})" if entry.help else name for name, entry in ENCODERS.items())
+ENCODER_HELP = (
+    f"encoders, separated by commas or given several times: {', '.join(_NAMED)}; or a .json file with an"
+    " encoder"
+)
 
 
 @dataclass
@@ -42,8 +47,7 @@ class EncodeOptions:
     encoder: str = setting(
         metavar="NAMES",
         nargs="append",
-        help=f"encoders, separated by commas or given several times: {', '.join(_NAMED)}; or a .json file"
-        " with an encoder",
+        help=ENCODER_HELP,
     )
     config: str = setting("", help="The configuration of a Hugging Face dataset, if it has several.")
     id_column: str = setting(
@@ -62,7 +66,7 @@ class EncodeOptions:
     suffixes={"output": SPACE_KINDS},
     output="Also write the space (.npz, .safetensors or .parquet). Several spaces become file-1.npz, …",
     numbered=True,
-    more=_add_settings,
+    more=add_encoder_settings,
 )
 def run_encode(options: argparse.Namespace) -> Report:
     store = Store()
@@ -119,7 +123,9 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
     """The encoders that --encoder names, without repetition."""
     if not (names := [*filter(None, map(str.strip, ",".join(options.encoder).split(",")))]):
         raise SpaceError("--encoder: expected the name of an encoder, got none")
-    given = {name: value for name in _settings() if (value := getattr(options, name, None)) is not None}
+    given = {
+        name: value for name in encoder_settings() if (value := getattr(options, name, None)) is not None
+    }
     taken: set[str] = set()
     encoders = [encoder_named(name, given, dataset, taken) for name in names]
     if unused := [flag(name) for name in given if name not in taken]:
@@ -130,7 +136,7 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
     return list(dict.fromkeys(encoders))
 
 
-def _settings() -> dict[str, dict[str, Setting]]:
+def encoder_settings() -> dict[str, dict[str, Setting]]:
     """For each option of the command, the names of the encoders that have it, each with its `Setting`. An
     option of a plugin's encoder is left out if its name is taken; it can still be set in a .json file.
     """

@@ -61,6 +61,7 @@ class ApiText(Encoder):
 
     kind: ClassVar = "texts"
     short: ClassVar = "api"
+    by_item: ClassVar = True
     model: str = setting(
         _MODEL,
         placeholder=_MODEL,
@@ -148,8 +149,16 @@ class ApiText(Encoder):
     def sends_to(self) -> str:
         return self.place.consent
 
+    def dollars(self, n_items: int, n_bytes: int) -> float | None:
+        if not self.price:
+            return None
+        return self._tokens(n_items, n_bytes) * self.price / 1e6
+
+    def _tokens(self, n_items: int, n_bytes: int) -> int:
+        return expected_tokens(n_bytes + n_items * len(self._prefix.encode()), n_items)
+
     def need_consent(self, n_items: int, n_bytes: int) -> str:
-        tokens = expected_tokens(n_bytes + n_items * len(self._prefix.encode()), n_items)
+        tokens = self._tokens(n_items, n_bytes)
         texts = f"{counted(n_items, 'text')} ({cost_note(tokens, self.price)})"
         note = leaving_note(self.place, texts, self._sent_key())
         need_consent(self.place, note)

@@ -23,6 +23,7 @@ from relcore.base.settings import setting
 # Datasets: the pictures or texts to encode, called items, and the specs that name datasets.
 
 Kind = Literal["images", "texts"]
+SAMPLE = "sample"  # option of every dataset: the share of its rows
 SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface")
 
 
@@ -58,7 +59,8 @@ class DatasetSpec:
     options : tuple of (key, value)
         For tables: ``("empty", "drop")``, ``("id_column", name)`` and ``("encoding", name)``. For Wikipedia:
         ``("articles", 16)``, ``("per_article", 400)`` and ``("fewest", 250)`` (see
-        `datasets.wikipedia_dataset`). For Hugging Face: ``("config", name)``.
+        `datasets.wikipedia_dataset`). For Hugging Face: ``("config", name)``. For all: ``("sample", share)``,
+        the share of the items to take, drawn by a hash of their ids.
     """
 
     source: str
@@ -118,6 +120,11 @@ class Dataset:
     content : function () → iterable of bytes, optional
         Returns the bytes from which the digest is computed. By default these are the items, which must then
         be strings.
+
+    Attributes
+    ----------
+    whole : Dataset or None
+        The dataset of which `take` took some rows, and `rows`, their numbers there; None if it is no part.
     """
 
     def __init__(
@@ -138,6 +145,8 @@ class Dataset:
         else:
             self.labels = _strings(labels)
         self.items = read
+        self.whole: Dataset | None = None
+        self.rows: np.ndarray | None = None
         self._content = content
         if not len(self.ids):
             raise SpaceError(f"{name}: expected at least one item, got none")
@@ -152,6 +161,33 @@ class Dataset:
 
     def item(self, row: int) -> Any:
         return self.items(row, row + 1)[0]
+
+    def take(self, rows: np.ndarray, name: str = "") -> Dataset:
+        """A dataset of some rows, given by their numbers in ascending order. It knows the `whole` dataset,
+        and the numbers of its `rows` there."""
+        whole = self.whole or self
+        numbers = rows if self.rows is None else self.rows[rows]
+
+        def read(start: int, stop: int) -> list[Any]:
+            wanted = rows[start:stop].tolist()
+            if self.kind == "images" or not wanted:  # pictures between the wanted ones are slow to read
+                return [self.item(row) for row in wanted]
+            texts = self.items(wanted[0], wanted[-1] + 1)
+            return [texts[row - wanted[0]] for row in wanted]
+
+        def content() -> Iterator[bytes]:
+            yield whole.digest.encode()
+            yield numbers.astype("<i8").tobytes()
+
+        labels = None
+        if self.labels is not None:
+            labels = self.labels[rows]
+        part = Dataset(
+            read, self.ids[rows], name=name or self.name, kind=self.kind, labels=labels, content=content
+        )
+        part.whole = whole
+        part.rows = numbers
+        return part
 
     @cached_property
     def digest(self) -> str:

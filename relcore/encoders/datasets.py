@@ -11,8 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from relcore.base import access
 from relcore.base.errors import SpaceError, extra, need_one_of, quote
+from relcore.base.numbers import percent
 from relcore.encoders.bundled_data import (
     LANGUAGES,
     N_SENTENCES,
@@ -23,6 +26,7 @@ from relcore.encoders.bundled_data import (
 )
 from relcore.encoders.dataset import (
     HUB_NAME,
+    SAMPLE,
     Dataset,
     DatasetEntry,
     DatasetOptions,
@@ -39,12 +43,31 @@ from relcore.files.item_rows import SUFFIXES as TABLE_SUFFIXES
 from relcore.files.item_rows import ItemTable, first_kinds, open_table
 from relcore.files.tables import ColumnKind
 from relcore.runs.store import Store
+from relcore.spaces.split import row_keys
 
 
 @extra()
 def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """The dataset that the spec names. Raises a SpaceError if its files cannot be read or its options are
     invalid. Datasets that are slow to parse are kept in `store`, by default `Store()`."""
+    options = dict(spec.options)
+    share = options.pop(SAMPLE, 1.0)
+    whole = _whole_dataset(replace(spec, options=DatasetOptions(options.items())), store)
+    if share == 1:
+        return whole
+    return whole.take(sample_rows(whole.ids, share), f"{whole.name}, {percent(share)}")
+
+
+def sample_rows(ids: np.ndarray, share: Any) -> np.ndarray:
+    """The numbers of the rows of a sample, in ascending order. They are drawn by a hash of the ids, so a
+    larger sample contains each smaller one. Raises a SpaceError unless 0 < share ≤ 1."""
+    if not isinstance(share, int | float) or not 0 < share <= 1:
+        raise SpaceError(f"{SAMPLE}: expected a share of the rows, above 0 and at most 1, got {share!r:.80}")
+    order = np.argsort(row_keys(ids, "sample of a dataset"), kind="stable")
+    return np.sort(order[: max(1, round(share * len(ids)))])
+
+
+def _whole_dataset(spec: DatasetSpec, store: Store | None) -> Dataset:
     if spec.source == "digits":
         return digits_dataset(spec)
     if spec.source == "wikipedia":
@@ -321,10 +344,10 @@ class ColumnNames:
     encoding: str = ""
 
 
-def with_options(spec: DatasetSpec, **options: str) -> DatasetSpec:
+def with_options(spec: DatasetSpec, **options: str | float) -> DatasetSpec:
     """The spec with these options added. Options without a value are left out."""
-    options = dict(spec.options) | {name: value for name, value in options.items() if value}
-    return replace(spec, options=DatasetOptions(sorted(options.items())))
+    given = {name: value for name, value in options.items() if value}
+    return replace(spec, options=DatasetOptions(sorted((dict(spec.options) | given).items())))
 
 
 def columns_of(spec: DatasetSpec) -> ColumnNames:

@@ -36,6 +36,7 @@ class Encoder(ABC):
     version: ClassVar[int] = 1  # increased whenever a change of the code changes vectors
     short: ClassVar[str] = ""  # a second name on the command line
     by_length: ClassVar[bool] = False  # whether texts are sorted by length, because batches are padded
+    by_item: ClassVar[bool] = False  # whether an item has the same vectors among any other items
     is_offered: ClassVar[bool] = True  # whether the page Data offers the encoder
 
     __post_init__ = check
@@ -67,6 +68,10 @@ class Encoder(ABC):
             The items may not be sent now (see `sending.sending_to`), or the key is missing.
         """
         return ""
+
+    def dollars(self, n_items: int, n_bytes: int) -> float | None:
+        """About what a provider charges for these items; None if that is unknown, or if nothing is sent."""
+        return None
 
     def for_key(self) -> Encoder:
         """The encoder from which keys in the store are made: settings that do not change vectors have their

@@ -38,6 +38,7 @@ class OnnxPictures(Encoder):
 
     kind: ClassVar = "images"
     short: ClassVar = "onnx"
+    by_item: ClassVar = True
     model: str = setting(
         placeholder="a folder",
         help="A folder with an .onnx file and the preprocessor_config.json of its image processor.",

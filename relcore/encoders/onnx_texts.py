@@ -43,6 +43,7 @@ class OnnxText(Encoder):
 
     kind: ClassVar = "texts"
     by_length: ClassVar = True
+    by_item: ClassVar = True
     short: ClassVar = "onnx"
     model: str = setting(
         PARAPHRASE,

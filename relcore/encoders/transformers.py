@@ -79,6 +79,7 @@ POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
 class Layered(Encoder):
     """The base of encoders that give one space for each of the model's `layers`."""
 
+    by_item: ClassVar = True
     layers: tuple[int, ...]
 
     @property

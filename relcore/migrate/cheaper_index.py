@@ -18,13 +18,13 @@ from relcore.base.settings import setting
 from relcore.catalog.task import Task
 from relcore.migrate.cross_fitting import MOST_CURVE_ROWS, NO_WIDTH, QueryScores, Resampling
 from relcore.migrate.migration import Migration
-from relcore.migrate.relevance import K, search
 from relcore.migrate.result import TITLES
 from relcore.migrate.thresholds import MOST_JUDGED
 from relcore.migrate.trial import RetrievalTask, Sides, added_scores, covariance, rerank
 from relcore.migrate.verdict import WORTH_A_CHANGE
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
+from relcore.scores.relevance import K, search
 from relcore.scores.score import Interval
 from relcore.spaces.space import LatentSpace
 

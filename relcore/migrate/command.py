@@ -21,7 +21,6 @@ from relcore.migrate.changed_queries import KEEP, changed_queries_in_words
 from relcore.migrate.cheaper_index import CheaperIndex
 from relcore.migrate.migration import Migration
 from relcore.migrate.price import UNKNOWN, Rate
-from relcore.migrate.relevance import read_qrels
 from relcore.migrate.result import MigrationResult, export_result
 from relcore.migrate.threshold_command import (
     ThresholdOptions,
@@ -30,6 +29,7 @@ from relcore.migrate.threshold_command import (
     with_thresholds,
 )
 from relcore.migrate.thresholds import ThresholdChange
+from relcore.scores.relevance import read_qrels
 from relcore.spaces.matching import match
 
 

@@ -11,9 +11,9 @@ from scipy.special import ndtri, stdtrit  # `scipy.stats` has the same functions
 
 from relcore.base.names import ADAPTERS
 from relcore.migrate.adapters import Adapter
-from relcore.migrate.relevance import K
 from relcore.migrate.trial import RetrievalTask
 from relcore.runs.work import Progress, silent
+from relcore.scores.relevance import K
 from relcore.scores.score import Interval
 from relcore.spaces.split import row_keys
 

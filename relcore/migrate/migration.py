@@ -45,7 +45,6 @@ from relcore.migrate.pairing import (
     preprocessing_cautions,
 )
 from relcore.migrate.price import DEPTHS, Price, price_of
-from relcore.migrate.relevance import JudgedQuery, K, search
 from relcore.migrate.result import UNDECIDED, MigrationResult
 from relcore.migrate.trial import (
     MOST_QUERIES,
@@ -60,6 +59,7 @@ from relcore.migrate.verdict import NEIGHBOURS, OptionScore
 from relcore.runs.entries import BundledResults
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
+from relcore.scores.relevance import JudgedQuery, K, search
 from relcore.scores.score import Interval, lowest_groups
 from relcore.spaces.matching import as_spaces, match
 from relcore.spaces.space import LatentSpace, MatrixLike

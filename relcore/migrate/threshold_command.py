@@ -18,10 +18,10 @@ from relcore.migrate.blind_test import AFTER
 from relcore.migrate.cut_offs import FEWEST_QUERIES
 from relcore.migrate.migration import Migration
 from relcore.migrate.moved_threshold import MovedThreshold, read_limits
-from relcore.migrate.relevance import JudgedQuery
 from relcore.migrate.result import MigrationResult
 from relcore.migrate.thresholds import SYSTEMS, ThresholdChange, check_collection
 from relcore.migrate.verdict import NEIGHBOURS
+from relcore.scores.relevance import JudgedQuery
 
 BOTH = "both"
 FAVOURS_OLD = (

@@ -15,7 +15,7 @@ from relcore.engine.engine import Engine
 from relcore.migrate.adapters import Adapter
 from relcore.migrate.apply import standardised
 from relcore.migrate.pairing import FEWEST_PAIRS, PairSplit
-from relcore.migrate.relevance import (
+from relcore.scores.relevance import (
     JudgedQuery,
     K,
     ndcg,
@@ -196,7 +196,7 @@ class RetrievalTask:
         """The same as `search`, but with other queries and corpora, such as compressed ones. A cascade still
         ranks by the uncompressed new vectors.
 
-        `find` replaces the function `relcore.migrate.relevance.search`. Its arguments are the name of the
+        `find` replaces the function `relcore.scores.relevance.search`. Its arguments are the name of the
         side ("old", "bridged", "new" or "twice"), the queries, the corpus, and the number of rows to find.
         """
         find = find or (lambda _, queries, corpus, depth: search(queries, corpus, depth, self.own))

@@ -37,6 +37,7 @@ NEWER = {
     "drift-map": {"old": _FILE, "new": _FILE, "drift": {"k": 5}},
     "cascade-price": {"spaces": [*_TWO, *_TWO], "migration": {"n_pairs": 50, "n_candidates": 20}},
     "passport": {"passport": _FILE, "new": _FILE, "anchors": ["a", "b"]},
+    "model-choice": {"spaces": _TWO, "choose": {"epsilon": 0.1, "judgements": _MIGRATION["judgements"]}},
     "check": {"space": _FILE, "trusted": _FILE, "check": {"random_state": 1}},
     "universe": {
         "spaces": _TWO,

@@ -31,12 +31,12 @@ from relcore.linking.optimisation import optimise_anchors
 from relcore.migrate.cross_fitting import QueryScores, Resampling
 from relcore.migrate.migration import DATASET, NEW, OLD, Migration, MigrationData
 from relcore.migrate.pairing import check_pairs
-from relcore.migrate.relevance import JudgedQuery, ndcg, read_qrels
 from relcore.migrate.result import TITLES, MigrationResult
 from relcore.migrate.verdict import contradicts
 from relcore.runs.entries import digest_of
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
+from relcore.scores.relevance import JudgedQuery, ndcg, read_qrels
 from relcore.spaces.space import LatentSpace
 from relcore.studies.data import dataset_of, word_pair
 from relcore.studies.estimates import (

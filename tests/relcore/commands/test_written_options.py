@@ -28,6 +28,7 @@ passport check card.safetensors second.npz
 check first.npz
 study
 migrate first.npz second.npz --no-curve
+choose first.npz second.npz
 export first.npz second.npz --atlas rows.parquet
 figure recipe.json -o made.csv
 training .

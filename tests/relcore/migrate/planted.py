@@ -8,7 +8,7 @@ import numpy as np
 
 from relcore.base.rows import unit_rows
 from relcore.migrate.adapters import Adapter, AffineStep
-from relcore.migrate.relevance import JudgedQuery
+from relcore.scores.relevance import JudgedQuery
 from relcore.spaces.space import LatentSpace
 
 NEW = 12

@@ -11,8 +11,8 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.charts import CascadePrice, chart_of
 from relcore.migrate.migration import Migration
 from relcore.migrate.price import UNKNOWN, Rate, expected_rows, price_of
-from relcore.migrate.relevance import search
 from relcore.migrate.trial import OPTIONS, Candidates, interleave, rerank
+from relcore.scores.relevance import search
 from tests.relcore.migrate.planted import migration_spaces
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from relcore.base.rows import unit_rows
 from relcore.migrate.migration import Migration
-from relcore.migrate.relevance import ndcg, relevance_of
 from relcore.migrate.result import export_result
 from relcore.migrate.trial import added_scores
+from relcore.scores.relevance import ndcg, relevance_of
 from tests.relcore.migrate.planted import migration_spaces
 from tests.relcore.migrate.test_adapter_file import alone
 

@@ -25,7 +25,7 @@ from relcore.migrate.blind_test import (
 )
 from relcore.migrate.cheaper_index import FORMS, CheaperIndex
 from relcore.migrate.migration import Migration
-from relcore.migrate.relevance import ndcg, search
+from relcore.scores.relevance import ndcg, search
 from relcore.scores.score import Interval
 from relcore.spaces.space import LatentSpace
 from tests.relcore.migrate.planted import migration_spaces

@@ -23,10 +23,10 @@ from relcore.migrate.cross_fitting import (
 )
 from relcore.migrate.migration import Migration, losses_by_group
 from relcore.migrate.pairing import parts_of
-from relcore.migrate.relevance import neighbours_as_truth, search
 from relcore.migrate.result import MigrationResult
 from relcore.migrate.trial import RetrievalTask
 from relcore.represent.translation import Affine
+from relcore.scores.relevance import neighbours_as_truth, search
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from tests.relcore.migrate.planted import migration_spaces, model

@@ -6,7 +6,8 @@ from sklearn.metrics import ndcg_score
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
-from relcore.migrate.relevance import (
+from relcore.migrate.trial import added_scores
+from relcore.scores.relevance import (
     JudgedQuery,
     ndcg,
     precision,
@@ -15,7 +16,6 @@ from relcore.migrate.relevance import (
     relevance_of,
     search,
 )
-from relcore.migrate.trial import added_scores
 
 
 @pytest.mark.parametrize(("graded", "k"), [(False, 10), (True, 3)])

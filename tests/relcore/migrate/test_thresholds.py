@@ -13,10 +13,10 @@ from relcore.base.rows import unit_rows
 from relcore.migrate.cut_offs import KindCutOffs, PassCounts, ratio_interval
 from relcore.migrate.migration import Migration
 from relcore.migrate.moved_threshold import MovedThreshold, read_limits
-from relcore.migrate.relevance import JudgedQuery
 from relcore.migrate.similarities import Similarities
 from relcore.migrate.threshold_command import accepted_pairs
 from relcore.migrate.thresholds import ThresholdChange, Wanted, check_collection, move_threshold, moved
+from relcore.scores.relevance import JudgedQuery
 from relcore.spaces.space import LatentSpace
 from tests.relcore.migrate.planted import migration_spaces
 
