@@ -21,11 +21,12 @@ _DRAWN = 3000  # maximum number of rows of a map
 @dataclass(frozen=True, kw_only=True)
 class CheckChart(Recipe, figure="check"):
     """A figure of a check of one space: a map of its rows on their two longest axes, with suspected rows in
-    another colour. `trusted` has rows of the right model.
+    another colour. `trusted` has rows of the right model, `other` of the other one.
     """
 
     space: SpaceSpec
     trusted: SpaceSpec | None = None
+    other: SpaceSpec | None = None
     digests: tuple[str, ...] = ()
     check: CheckRows = CheckRows()
 

@@ -9,34 +9,42 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from relcore.base.arguments import need_kind, need_sequence, random_generator
+from relcore.base.arguments import need_kind, need_number, need_sequence, random_generator
 from relcore.base.errors import SpaceError
 from relcore.base.junit import GateCase
 from relcore.base.kinds import takes_kinds
 from relcore.base.numbers import percent, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows
+from relcore.base.settings import setting
 from relcore.catalog.task import Task
 from relcore.check.marks import MARKS, marks_of, name_of
+from relcore.check.origins import (
+    EQUAL,
+    FDR,
+    OTHER,
+    TRUSTED,
+    UNKNOWN,
+    RowOrigins,
+    row_origins,
+)
+from relcore.check.trusted import axes_of, other_rows_of, rows_of
 from relcore.passport.change import PassportChange
 from relcore.passport.passport import FEWEST_ANCHORS, Passport
 from relcore.passport.passport import check as anchors_changed
 from relcore.passport.recipes import MIXED, UNCHANGED
-from relcore.passport.two_parts import FITTED, LEAST, SUSPECTED, ShortAxes, Slope, parts_of
+from relcore.passport.two_parts import FITTED, LEAST, SUSPECTED, Slope, parts_of
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import as_space, shared_ids
 from relcore.spaces.space import LatentSpace, MatrixLike, ids_of
 
-# minimum number of rows for two parts; for a trusted sample
-FEWEST_ROWS = 500
-TRUSTED_ROWS = 100
+FEWEST_ROWS = 500  # minimum number of rows for two parts
 # limits of three checks in `_unfit`
 _DENSE = 0.5
 _ORDERED = 0.8
 _PER_DIMENSION = 2
-_EQUAL = 0.45  # share of the smaller part from which parts count as equal
 _SHOWN = 10  # maximum number of rows in a report
 _HEADS = {
     "log_ratio": "log odds of another model",
@@ -64,6 +72,8 @@ _GRADED = (
     " farthest apart, as topics of one model do, above all of single words. Give rows of the right model as"
     " trusted ones to rank the others by."
 )
+_MODELS = {TRUSTED: "trusted rows' model", OTHER: "another model", UNKNOWN: "unknown"}
+_PARTS = {TRUSTED: "larger part", OTHER: "smaller part", UNKNOWN: "unknown"}
 _PLANTED = 5000  # maximum number of rows among which rows of a made-up second model are hidden
 
 
@@ -93,6 +103,8 @@ class Checked(Reported):
     smallest : int, optional
         If no second model was found: the smallest number of rows that would have been found if they were
         turned at random (see `smallest_found`), or 0 if not even a quarter of the rows.
+    origins : RowOrigins, optional
+        Which of two models made each row. None if parts could not be compared.
     """
 
     n: int
@@ -109,6 +121,14 @@ class Checked(Reported):
     asked: bool = False
     change: PassportChange | None = None
     smallest: int | None = None
+    origins: RowOrigins | None = None
+
+    @property
+    def told(self) -> RowOrigins | None:
+        """The `origins`, if they are known."""
+        if self.origins is None or self.origins.refused:
+            return None
+        return self.origins
 
     @property
     def count(self) -> int:
@@ -125,6 +145,8 @@ class Checked(Reported):
     @property
     def verdict(self) -> str:
         """One of `VERDICTS`. The number that the sentence prints is judged, so that the two agree."""
+        if self.told:
+            return "two models"
         if self._printed_high < SUSPECTED:
             if self._printed_high < MIXED:
                 return "two models"
@@ -181,12 +203,17 @@ class Checked(Reported):
         if self.verdict in ("two models", "suspicious"):
             share = percent(self.count / self.n)
             told += f"; about {self.count:,} of {self.n:,} rows ({share}) are in the smaller part"
-            if self.count / self.n > _EQUAL:
+            if self.count / self.n > EQUAL and not (self.told and self.told.by_trusted):
                 told += ", and the parts are so equal that either may be of the other model"
         return f"{told}."
 
     @property
     def sentence(self) -> str:
+        if self.told:
+            return (
+                f"{self.headline} The parts share their axes with slope {short(self.told.slope)}, and their"
+                f" log ratios are {short(self.told.gap, 1)} deviations apart. {self.told.sentence}"
+            )
         if self.slope is None or self.slope_high is None:
             return f"{self.headline} {self.unfit}"
         return (
@@ -232,6 +259,11 @@ class Checked(Reported):
         for name, values in (("log_ratio", self.log_ratio), ("unlike", self.unlike)):
             if len(values):
                 table[name] = values
+        if self.told:
+            names = _MODELS if self.told.by_trusted else _PARTS
+            table["model"] = pd.Series(self.told.model).map(names)
+            if len(self.told.p):
+                table["p"] = self.told.p
         for name, rows in self.partial_marks.items():
             table[name] = np.isin(np.arange(self.n), rows)
         if len(self.ranks):
@@ -268,6 +300,11 @@ class Checked(Reported):
             notes.append(f"Anchors of the passport: {self.change.sentence}")
         told = ("verdict", "slope", "slope_high", "count", "n", "smallest")
         facts = {name: getattr(self, name) for name in told}
+        if self.told:
+            keys = ("found", "unknown", "by_trusted", "bound", "confirmed", "fdr", "shifted", "gap")
+            facts |= {name: getattr(self.told, name) for name in keys} | {"parts_slope": self.told.slope}
+        elif self.origins and self.verdict in ("two models", "suspicious"):
+            notes.append(self.origins.refused)
         facts |= {"sampled": self.fitted, "known": self.named, "alarm": self.verdict != "nothing found"}
         sentence = "\n".join([*(f"Not seen: {one}" for one in self.limits), "", self.sentence])
         return Report(sentence, tables, facts, notes, figures, self.cases)
@@ -276,7 +313,9 @@ class Checked(Reported):
     def cases(self) -> list[GateCase]:
         """The conditions that decide about an alarm."""
         parts = self.unfit
-        if self.slope is not None and self.slope_high is not None:
+        if self.told:
+            parts = self.sentence
+        elif self.slope is not None and self.slope_high is not None:
             parts = (
                 f"The axes of the two most unlike parts agree with slope {short(self.slope)}, at most"
                 f" {short(self.slope_high)}. {self.rule}"
@@ -291,7 +330,7 @@ class Checked(Reported):
                 "one model",
                 parts,
                 failed=self.verdict in ("two models", "suspicious"),
-                skipped=self.unfit,
+                skipped="" if self.told else self.unfit,
             ),
             GateCase(
                 "collection",
@@ -315,6 +354,8 @@ def check(
     trusted: MatrixLike | Passport | None = None,
     known: Sequence[Passport] = (),
     *,
+    other: MatrixLike | None = None,
+    fdr: float = FDR,
     random_state: int = 0,
 ) -> Checked:
     """Test whether a single model made the rows (n, d), and rank rows that may be of another model.
@@ -326,10 +367,14 @@ def check(
     with it one by one. If passports of `known` models have fingerprints, the model of the larger part is
     named. The report says what each level cannot detect.
 
+    If the rows are of two models, `Checked.origins` says for each row which one made it. With 100 or more
+    trusted rows it has p-values, and `fdr` is the accepted rate of false discoveries. `other` may hold 15 or
+    more rows of the other model.
+
     Raises
     ------
     SpaceError
-        Fewer than two rows; trusted rows of another width; too few trusted rows.
+        Fewer than two rows; trusted rows of another width; too few trusted rows; a rate outside (0, 1).
 
     Source: our measurement, docs/check.md.
 
@@ -348,6 +393,7 @@ def check(
     ('two models', True)
     """
     random_generator(random_state)
+    need_number("fdr", fdr, above=0, high=1)
     need_sequence("known", known, "passports")
     for one in known:
         need_kind("known", one, Passport)
@@ -360,17 +406,25 @@ def check(
     if isinstance(trusted, Passport):
         change = _changed_anchors(trusted, space, random_state)
     unlike = np.empty(0, np.float32)
-    if trusted is not None and (axes := _axes_of(trusted, width, needed=change is None)):
+    if trusted is not None and (axes := axes_of(trusted, width, needed=change is None)):
         unlike = axes.energy(X)
     marks = marks_of(X)
     compared = _compared_parts(X, marks, unlike, random_state)
     slope = compared.slope
+    own = rows_of(trusted, width)
+    second = other_rows_of(other, width, own is not None)
+    origins = None
+    if slope is not None or (own is not None and compared.unfit == _GRADED):
+        origins = row_origins(X, compared.log_ratio, own, second, fdr, random_state)
+    log_ratio = compared.log_ratio
+    if origins and not origins.refused:
+        log_ratio = origins.log_ratio
     smallest = None
-    if slope is not None and slope.high >= SUSPECTED:
+    if slope is not None and slope.high >= SUSPECTED and log_ratio is compared.log_ratio:
         smallest = smallest_found(X, random_state)
     larger = X[:FITTED]
-    if len(compared.log_ratio):
-        larger = X[np.flatnonzero(compared.log_ratio <= 0)[:FITTED]]
+    if len(log_ratio):
+        larger = X[np.flatnonzero(log_ratio <= 0)[:FITTED]]
     return Checked(
         n,
         width,
@@ -379,13 +433,14 @@ def check(
         slope and slope.high,
         slope.axes if slope else 0,
         compared.fitted,
-        compared.log_ratio,
+        log_ratio,
         unlike,
         compared.unfit,
         name_of(larger, known),
         bool(known),
         change,
         smallest,
+        origins,
     )
 
 
@@ -450,27 +505,6 @@ def smallest_found(X: Rows, random_state: int = 0) -> int:
     return 0
 
 
-def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortAxes | None:
-    """The short axes in a passport's fingerprint; without a fingerprint, those of the trusted rows. If the
-    trusted rows have another width than `width` or are too few, raise a SpaceError if `needed`, otherwise
-    return None.
-    """
-    if isinstance(trusted, Passport) and (axes := trusted.fingerprint) and len(axes.axes) == width:
-        return axes
-    if isinstance(trusted, Passport):
-        sample = trusted.space
-    else:
-        sample = as_space(trusted, "trusted")
-    if sample.dimension == width and len(sample) >= TRUSTED_ROWS:
-        return ShortAxes.of(np.asarray(sample.vectors))
-    if not needed:
-        return None
-    raise SpaceError(
-        f"trusted: expected {TRUSTED_ROWS} rows or more with {width} numbers, got {len(sample):,} with"
-        f" {sample.dimension}; give rows of the model that should have made all"
-    )
-
-
 def _unfit(X: Rows, distinct: int) -> str:
     """The reason why two parts of these rows cannot be compared; "" if they can."""
     n, d = X.shape
@@ -493,10 +527,17 @@ def _unfit(X: Rows, distinct: int) -> str:
 
 
 @dataclass(frozen=True)
-class CheckRows(Task[Checked], kind="check", version=3, title="Check for a second model"):
-    """The task that checks the first space (see `check`). A second space, if given, holds trusted rows."""
+class CheckRows(Task[Checked], kind="check", version=4, title="Check for a second model"):
+    """The task that checks the first space (see `check`). A second space, if given, holds trusted rows, and a
+    third one trusted rows of the other model."""
 
-    random_state: int = 0
+    fdr: float = setting(
+        FDR,
+        above=0,
+        high=1,
+        help="Accepted share of wrong ones among the rows that the check assigns to another model.",
+    )
+    random_state: int = setting(0, low=0)
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         n, d = spaces[0].vectors.shape
@@ -506,4 +547,6 @@ class CheckRows(Task[Checked], kind="check", version=3, title="Check for a secon
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Checked:
-        return check(*spaces[:2], random_state=self.random_state)
+        trusted = spaces[1] if len(spaces) > 1 else None
+        other = spaces[2] if len(spaces) > 2 else None
+        return check(spaces[0], trusted, other=other, fdr=self.fdr, random_state=self.random_state)

@@ -36,6 +36,11 @@ class CheckOptions:
         help="At least 100 rows, of any texts, by the model that should have made all vectors; or this"
         " model's passport.",
     )
+    other: str = setting(
+        None,
+        metavar="ROWS",
+        help="With --trusted: at least 15 rows by the other model, of any texts.",
+    )
     known: tuple[Path, ...] = setting(
         (),
         metavar="PASSPORT,PASSPORT",
@@ -65,11 +70,14 @@ class CheckOptions:
 @command(
     (CheckOptions, CheckRows, Results, JUnit),
     "Exact marks tell how numbers were stored. With --trusted, rows are ranked by the axes that the right"
-    " model hardly uses. Without --trusted, parts of the collection are compared by such axes. Each check"
-    " says what it cannot detect. The exit code is 1 if two models were found, if rows were stored"
-    " differently, or if the anchors of a trusted passport have other vectors. It is 2 after an error.",
+    " model hardly uses. Without --trusted, parts of the collection are compared by such axes. If there are"
+    " two models, the table names the model of each row, or says that it is unknown; with --trusted, there"
+    " is a p-value. Each check says what it cannot detect. The exit code is 1 if two models were found, if"
+    " rows were stored differently, or if the anchors of a trusted passport have other vectors. It is 2 after"
+    " an error.",
     (
         "lancedb:store#notes --trusted minilm.safetensors -o rows.csv",
+        "vectors.npz --trusted rows.npz --fdr .01 -o rows.csv",
         "vectors.npz --again embedded.npz --repair repaired.npz",
     ),
     suffixes={"output": [".csv"], "repair": SPACE_KINDS, "plan": [".json"]},
@@ -81,13 +89,16 @@ def run_check(options: argparse.Namespace) -> Report:
     space = load(spec, again=True)
     trusted, trusted_spec = _trusted_rows(options.trusted)
     known = [Passport.load(file) for file in options.known]
-    found = check(space, trusted, known, random_state=task.random_state)
+    others, other_spec = _trusted_rows(options.other)
+    if isinstance(others, Passport):
+        others = others.space
+    limits = {"fdr": task.fdr, "random_state": task.random_state}
+    found = check(space, trusted, known, other=others, **limits)
     if options.output:
         write(options.output, delimited_text(found.rows(space.ids)).encode())
     digests = [space.digest]
-    if trusted_spec:
-        digests.append(load(trusted_spec).digest)
-    recipe = {"space": spec, "trusted": trusted_spec, "digests": tuple(digests)}
+    digests += [load(one).digest for one in (trusted_spec, other_spec) if one]
+    recipe = {"space": spec, "trusted": trusted_spec, "other": other_spec, "digests": tuple(digests)}
     report = found.report(space.ids, check=lambda: CheckChart(**recipe, check=task).draw((space, found)))
     notes = [*report.notes]
     if options.repair:

@@ -38,7 +38,7 @@ NEWER = {
     "cascade-price": {"spaces": [*_TWO, *_TWO], "migration": {"n_pairs": 50, "n_candidates": 20}},
     "passport": {"passport": _FILE, "new": _FILE, "anchors": ["a", "b"]},
     "model-choice": {"spaces": _TWO, "choose": {"epsilon": 0.1, "judgements": _MIGRATION["judgements"]}},
-    "check": {"space": _FILE, "trusted": _FILE, "check": {"random_state": 1}},
+    "check": {"space": _FILE, "trusted": _FILE, "other": _FILE, "check": {"fdr": 0.1, "random_state": 1}},
     "universe": {
         "spaces": _TWO,
         "digests": ["a", "b"],

@@ -30,7 +30,10 @@ ASKED = {
     "drift": (VERSIONS, "drift first.npz second.npz"),
     "choose": ({"places": ["first.npz", "second.npz"]}, "choose first.npz second.npz"),
     "passport": ({"files": ["card.safetensors", "second.npz"]}, "passport check card.safetensors second.npz"),
-    "check": ({"space": "first.npz", "trusted": "second.npz"}, "check first.npz --trusted second.npz"),
+    "check": (
+        {"space": "first.npz", "trusted": "second.npz", "fdr": 0.1},
+        "check first.npz --trusted second.npz --fdr 0.1",
+    ),
     "link": (TWO | {"pairs": "40", "hide": True}, "link first.npz second.npz --pairs 40 --hide"),
 }
 

@@ -305,7 +305,7 @@ def test_the_command_ranks_repairs_and_plans(tmp_path, monkeypatch, capsys):
     assert told["slope_high"] < MIXED
     assert "Of 30 held-out pairs" in " ".join(told["notes"])
     assert abs(len(json.loads((tmp_path / "plan.json").read_text())["ids"]) - 300) < 30
-    assert (tmp_path / "rows.csv").read_text().startswith("id,log_ratio\n")
+    assert (tmp_path / "rows.csv").read_text().startswith("id,log_ratio,model\n")
     whole = load_space("whole.npz").vectors
     assert np.vecdot(unit_rows(whole[:300]), unit_rows(one[:300])).mean() > 0.9
     assert main(["check", "whole.npz"]) == 0

@@ -1,0 +1,172 @@
+"""Which model made each row: parts, p-values, bounds and refusals."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta, kstest
+
+from relcore import LatentSpace, check
+from relcore.base.errors import SpaceError
+from relcore.check.origins import _cut, conformal_p, false_share, row_origins
+from relcore.cli import main
+from relcore.files.saving import save_space
+
+D = 64
+N = 1500
+
+
+def model(seed):
+    """A rotated basis whose axes a model uses unequally: a function that makes n rows of a topic."""
+    rng = np.random.default_rng((seed, 1))
+    basis = np.linalg.qr(rng.normal(size=(D, D)))[0] * np.geomspace(1, 0.05, D)[:, None]
+
+    def rows(n, topic=0, state=0):
+        own = np.random.default_rng((seed, topic, state))
+        middle = np.random.default_rng((seed, topic)).normal(size=8) @ basis[:8]
+        return (own.normal(size=(n, D)) @ basis + 2 * middle).astype(np.float32)
+
+    return rows
+
+
+FIRST = model(0)
+SECOND = model(1)
+
+
+def mixed(share):
+    """N rows of two topics, of which the last ones are of another model, and which these are."""
+    few = round(share * N)
+    own = N - few
+    X = np.r_[FIRST(own // 2, 0), FIRST(own - own // 2, 1), SECOND(few, 0)]
+    return X, np.arange(N) >= own
+
+
+def trusted(n=200):
+    return np.r_[FIRST(n // 2, 0, state=9), FIRST(n // 2, 1, state=9)]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_trusted_rows_say_which_model_made_each_row(share):
+    X, truth = mixed(share)
+    found = check(X, trusted=trusted(400))
+    told = found.told
+    assert found.verdict == "two models"
+    assert np.mean(told.model[truth] == 1) > 0.95
+    assert np.mean(truth[told.model == 1]) > 0.95
+    assert told.confirmed
+    assert (told.held_out, told.wrong, told.shifted) == (200, 0, False)
+    assert 0 < told.bound < 0.2
+    assert kstest(told.p[~truth], "uniform").statistic < 0.12  # 1.36 / √200 = .10 by the held-out rows alone
+    table = found.rows(np.arange(N))
+    assert {*table.model} <= {"another model", "trusted rows' model", "unknown"}
+    assert table.p.between(0, 1).all()
+    report = found.report()
+    assert report.facts["found"] == np.count_nonzero(told.model == 1)
+    assert report.facts["confirmed"]
+    assert "95 % confidence" in report.sentence
+
+
+def test_few_trusted_rows_confirm_no_rate_and_the_number_needed_is_said():
+    X, truth = mixed(0.05)
+    told = check(X, trusted=trusted(100)).told
+    assert not told.confirmed
+    assert np.mean(truth[told.model == 1]) > 0.9
+    assert told.needed == 2 * int(np.ceil(N / (0.05 * told.found)))
+    assert f"{told.needed:,} trusted rows are needed" in told.sentence
+    assert told.bound == pytest.approx(false_share(told.wrong, 50, told.found, N))
+
+
+def test_equal_parts_without_trusted_rows_are_nobodys():
+    X, truth = mixed(0.5)
+    found = check(X)
+    agreement = np.mean((found.told.model == 1) == truth)
+    assert max(agreement, 1 - agreement) > 0.99
+    assert found.told.either
+    assert "whose is unknown" in found.sentence
+    assert not len(found.told.p)
+    assert {*found.rows(np.arange(N)).model} == {"larger part", "smaller part"}
+    small = check(mixed(0.1)[0])
+    assert not small.told.either
+    assert "Without trusted rows there are no p-values" in small.sentence
+
+
+@pytest.mark.parametrize("rows", [None, trusted()])
+def test_rows_of_one_model_are_refused(rows):
+    found = check(mixed(0)[0], trusted=rows)
+    assert found.told is None
+    assert "The model of single rows is unknown" in found.origins.refused
+    assert found.verdict == "nothing found"
+    assert "model" not in found.rows(np.arange(N))
+
+
+def test_a_topic_that_trusted_rows_lack_is_not_another_model():
+    X = np.r_[FIRST(N // 2, 0), FIRST(N // 2, 5)]
+    found = check(X, trusted=FIRST(200, 0, state=9))
+    assert found.verdict == "nothing found"
+    assert found.told is None
+
+
+def test_trusted_rows_of_other_texts_give_no_p_values():
+    X, truth = mixed(0.3)
+    told = check(X, trusted=FIRST(200, 7, state=9)).told
+    assert told.shifted
+    assert np.mean(truth[told.model == 1]) > 0.95
+    assert (len(told.p), told.bound) == (0, None)
+    assert "other texts" in told.sentence
+
+
+def test_rows_of_the_other_model_are_held_out_too():
+    X, truth = mixed(0.1)
+    told = check(X, trusted=trusted(), other=SECOND(40, 0, state=9)).told
+    assert (told.held_out, told.held_out_other) == (100, 20)
+    assert np.mean(told.model[truth] == 1) > 0.95
+    assert "of 20 held-out rows of the other model" in told.sentence
+    with pytest.raises(SpaceError, match="other: expected 15 rows or more with 64 numbers, got 4 with 64"):
+        check(X, trusted=trusted(), other=SECOND(4))
+    with pytest.raises(SpaceError, match="other: expected trusted rows of the right model"):
+        check(X, other=SECOND(40))
+    with pytest.raises(SpaceError, match="fdr: expected a number above 0 and at most 1, got 0"):
+        check(X, fdr=0)
+
+
+def test_rows_beyond_the_sample_have_a_model_too(monkeypatch):
+    monkeypatch.setattr("relcore.check.origins.FITTED", 900)
+    X, truth = mixed(0.2)
+    told = row_origins(X, np.empty(0, np.float32), trusted())
+    assert np.mean((told.model == 1) == truth) > 0.98
+    assert not told.shifted
+
+
+def test_p_values_and_bound_have_their_closed_forms():
+    assert conformal_p(np.array([5, 2, -1]), np.array([0, 2, 3, 1])).tolist() == pytest.approx([0.2, 0.6, 1])
+    rate = 1 - 0.05 ** (1 / 100)  # none of 100
+    assert false_share(0, 100, 500, 1000) == pytest.approx(rate / (1 - rate))
+    high = beta.ppf(0.95, 4, 97)
+    assert false_share(3, 100, 500, 1000) == pytest.approx(high / (1 - high))
+    assert false_share(10, 10, 5, 100) == 1
+
+
+def test_a_cut_needs_two_groups():
+    rng = np.random.default_rng(0)
+    low = rng.normal(10, 1, 300)
+    assert 12 < _cut(np.r_[low, rng.normal(30, 1, 100)]) < 28
+    assert _cut(low) == 0
+
+
+def test_command_writes_the_model_of_each_row(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X, truth = mixed(0.1)
+    ids = [f"row {row}" for row in range(N)]
+    save_space(LatentSpace(X, ids), tmp_path / "index.npz")
+    for name, rows in (("right", trusted(400)), ("other", SECOND(40, 0, state=9))):
+        save_space(LatentSpace(rows, [f"{name} {row}" for row in range(len(rows))]), tmp_path / f"{name}.npz")
+    call = ["check", "index.npz", "--trusted", "right.npz", "--other", "other.npz", "--fdr", ".1"]
+    assert main([*call, "-o", "rows.csv", "--json", "--junit", "gate.xml"]) == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["fdr"], facts["confirmed"], facts["by_trusted"]) == (0.1, True, True)
+    table = pd.read_csv(tmp_path / "rows.csv").set_index("id")
+    assert np.mean((table.model[ids] == "another model") == truth) > 0.98
+    assert (table.model == "another model").sum() == facts["found"]
+    assert table.p.max() <= 1
+    assert "held-out trusted rows" in (tmp_path / "gate.xml").read_text(encoding="utf-8")
