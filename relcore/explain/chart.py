@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from relcore.base.kinds import need_kinds
 from relcore.base.text import shortened
@@ -12,11 +13,10 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe
 from relcore.explain.explanation import Explain
 from relcore.explain.result import Explanation, headline, reasons_table
-from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
+from relcore.figures.matrices import Matrices, MatrixPanel
 
-_LONGEST = 34  # letters of a feature on the axis
-_BESIDE = 0.16  # distance of the points of two spaces
+_LONGEST = 48  # letters of the name of a feature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,38 +43,27 @@ class ReasonsChart(Recipe, figure="reasons"):
             result = self.explain.run(self.loaded())
         found = result
         drawn = chart_exportable(reasons_chart(found), self.to_json(), "relscope-reasons")
-        return replace(drawn, table=lambda: reasons_table(found), latex=lambda: reasons_table(found))
+        return replace(drawn, table=lambda: reasons_table(found), latex=lambda: printed_reasons(found))
 
 
-def reasons_chart(found: Explanation) -> Lines:
-    """Points of the shares of each reason and of its parts, in the order of the reasons."""
-    titles = []
-    shares = []
+def reasons_chart(found: Explanation) -> Matrices:
+    """A row for each reason, in their order, each followed by its parts, and a column for each space. A cell
+    has the share of neighbours with the feature."""
+    shares: dict[str, tuple[float, ...]] = {}
     for reason in found.reasons:
-        titles.append(reason.title)
-        shares.append(reason.shares)
-        titles += [part.title for part in reason.parts]
-        shares += [part.shares for part in reason.parts]
-    values = np.array(shares).reshape(len(titles), len(found.names))
-    middle = (len(found.names) - 1) / 2
-    lines = tuple(
-        Line(
-            name,
-            (np.arange(len(titles)) + _BESIDE * (place - middle)).tolist(),
-            values[:, place].tolist(),
-            labels=titles,
-        )
-        for place, name in enumerate(found.names)
-        if titles
-    )
-    note = f"{found.n_queries:,} of {found.n_rows:,} rows, k = {found.k}, {found.n_features:,} features tried"
-    return Lines(
-        lines,
-        "",
-        f"share of the {found.k} nearest that have it, too",
-        kind="points",
-        note=note,
-        alt=headline(found),
-        y_range=(-0.03, 1.05),
-        x_names=tuple(shortened(title, _LONGEST) for title in titles),
-    )
+        shares.setdefault(reason.title, reason.shares)
+        for part in reason.parts:
+            shares.setdefault(part.title, part.shares)
+    if not shares:
+        shares = {"no reason found": (np.nan,) * len(found.names)}
+    values = np.array(list(shares.values()))
+    names = tuple(shortened(title, _LONGEST) for title in shares)
+    note = f"Of a row's {found.k} nearest neighbours, the share with its feature; {found.n_queries:,} rows"
+    panel = MatrixPanel("", names, found.names, values, note=note)
+    return Matrices((panel,), (0.0, 1.0), "share of neighbours", headline(found))
+
+
+def printed_reasons(found: Explanation) -> pd.DataFrame:
+    """The columns of the reasons that fit a page."""
+    columns = ["feature", "rows", *found.names, "difference", "low", "high"]
+    return reasons_table(found)[columns]

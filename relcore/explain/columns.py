@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.cells import numbers_in, quantities_in
 from relcore.explain.families import FeatureFamily, partition, tenths
-from relcore.spaces.matching import Match, distinct_names
+from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 
 _CLUSTERED_ROWS = 200  # number of rows per cluster
@@ -59,19 +59,21 @@ def label_family(labels: np.ndarray, of_rows: str) -> FeatureFamily:
 
 
 def families_of_spaces(pair: Match, hubs: np.ndarray, of_rows: str) -> Iterator[FeatureFamily]:
-    """Tenths of the length of vectors in either space, tenths of hubness, and clusters.
+    """Tenths of the length of vectors, tenths of hubness, and clusters. Each is made from both spaces alike:
+    rows that noise makes short in one space would seem to be gathered in it.
 
     Parameters
     ----------
     hubs : array (n,)
         How often a row is a neighbour of a query, over both spaces.
     """
-    names = distinct_names((pair.source, pair.target))
+    from scipy.stats import rankdata
+
     families = []
-    for name, space in zip(names, (pair.source, pair.target), strict=True):
-        norms = space.norms.astype(np.float64)
-        if np.ptp(norms) > _EQUAL_NORMS * norms.mean():
-            families.append(tenths(f"norm in {name}", norms, f"length of the vector in {name}", of_rows))
+    every = [space.norms.astype(np.float64) for space in (pair.source, pair.target)]
+    ranks = [rankdata(norms) for norms in every if np.ptp(norms) > _EQUAL_NORMS * norms.mean()]
+    if ranks:
+        families.append(tenths("norm", np.mean(ranks, axis=0), "length of the vector", of_rows))
     families.append(tenths("hubness", hubs.astype(np.float64), "hubness", of_rows))
     families.append(_clusters(pair, of_rows))
     for family in families:

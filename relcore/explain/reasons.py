@@ -14,11 +14,10 @@ SIGNIFICANT = 0.05
 MOST_PROPOSED = 12
 _PROPOSED = 3.5  # z-score from which a feature is proposed
 _POWER = 2.0  # z-score by which an effect must exceed the limits of both halves
-_CLUMPED = (
-    0.6  # on planted features, the variance of a row grows by .3 e (1 − e), or by more if few rows have it
-)
+# On planted features, an effect e adds .2 e to .6 e to the variance of a row, and up to 1.7 e where a group
+# that was gathered is dispersed, because some of its regions stay together.
+_CLUMPED = 1.0
 _CORRELATED = 1.5  # variance of a mean of correlated rows, as a multiple of that of independent ones
-_ITERATIONS = 50
 _WHOLE = 1.5
 
 
@@ -201,11 +200,12 @@ def _corrected(found: list[tuple[int, int, float, float]], n_tried: int) -> list
 
 
 def smallest_effect(response: Response, share: float, n_tried: int) -> float:
-    """The effect of a feature with this share of the rows that is found in about 95 % of the draws: proposed
-    on one half of the queries and significant on the other, of which this is the response.
+    """The effect of a feature with this share of the rows that is found in 95 % of the draws or more:
+    proposed on one half of the queries and significant on the other, of which this is the response.
 
-    The variance of a row is that of features of about this size, plus `_CLUMPED` e (1 − e) for an effect e,
-    because some rows gain more neighbours than others. NaN if there are no features of about this size.
+    The variance of a row is that of features of about this size, plus `_CLUMPED` e for an effect e. NaN if
+    there are no features of about this size, or if so few rows have one that not even an effect of 1 is
+    found.
     """
     from scipy.special import stdtrit
 
@@ -216,8 +216,10 @@ def smallest_effect(response: Response, share: float, n_tried: int) -> float:
         return float("nan")
     of_row = float(np.median(np.square(errors[near]) * n[near]))
     limit = max(-float(stdtrit(wanted - 1, SIGNIFICANT / (2 * max(n_tried, 1)))), _PROPOSED)
-    effect = SMALLEST
-    for _ in range(_ITERATIONS):
-        variance = _CORRELATED * (of_row + _CLUMPED * effect * (1 - effect))
-        effect = min(1.0, max(SMALLEST, (limit + _POWER) * np.sqrt(variance / wanted)))
-    return effect
+    # e² = a (b + c e): the effect at which it exceeds the limits.
+    a = (limit + _POWER) ** 2 / wanted
+    b = _CORRELATED * of_row
+    effect = (a * _CLUMPED + np.sqrt((a * _CLUMPED) ** 2 + 4 * a * b)) / 2
+    if effect > 1:
+        return float("nan")
+    return max(SMALLEST, float(effect))

@@ -54,7 +54,7 @@ class Explanation(Reported):
         features of the reasons with the row.
     smallest : two floats
         The effect of a feature with 1 % (10 %) of the rows that would be found in 95 % of the draws; NaN if
-        there is no feature of such a size.
+        none would, or if there is no feature of such a size.
 
     Examples
     --------
@@ -128,22 +128,21 @@ def in_words(found: Explanation, reason: Reason) -> str:
     """A reason in one sentence."""
     more = reason.more
     less = 1 - more
-    share = percent(reason.shares[more])
-    other = percent(reason.shares[less])
     text = (
-        f"{_capital(reason.title)} are neighbours more in {found.names[more]} ({share} of the {found.k}"
-        f" nearest) than in {found.names[less]} ({other})"
+        f"{found.names[more]} puts {reason.title} closer together than {found.names[less]} does:"
+        f" {_compared(reason.shares, more)} of their {found.k} nearest neighbours share this."
     )
-    if reason.parts:
-        parts = [
-            f"{part.short} ({percent(part.shares[more])} and {percent(part.shares[less])})"
-            for part in reason.parts
-        ]
-        clearest = "most for"
-        if not reason.whole:
-            clearest = "likewise"
-        text += f", {clearest} {and_list(parts)}"
-    return f"{text}."
+    if not reason.parts:
+        return text
+    heading = "Likewise"
+    if reason.whole:
+        heading = "Clearest"
+    parts = [f"{part.short} ({_compared(part.shares, more)})" for part in reason.parts]
+    return f"{text} {heading}: {and_list(parts)}."
+
+
+def _compared(shares: Sequence[float], more: int) -> str:
+    return f"{percent(shares[more])} against {percent(shares[1 - more])}"
 
 
 def coarser_in_words(coarser: Coarser, names: Sequence[str]) -> str:
@@ -162,10 +161,6 @@ def coarser_in_words(coarser: Coarser, names: Sequence[str]) -> str:
     )
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def own_in_words(found: Explanation, own: Reason) -> str:
     """The shares of a feature of the user's own, with their difference."""
     shares = [f"{short(share)} in {name}" for name, share in zip(found.names, own.shares, strict=True)]
@@ -180,21 +175,29 @@ def explained_in_words(found: Explanation) -> str:
     if not found.reasons:
         return ""
     first, second = found.names[:2]
+    covers = "These reasons cover"
+    if len(found.reasons) == 1:
+        covers = "This reason covers"
     return (
-        f"Of the neighbours that only {first} lists, {percent(found.explained[0])} share one of these; of"
-        f" those that only {second} lists, {percent(found.explained[1])}."
+        f"{covers} {percent(found.explained[0])} of the neighbours that only {first} lists, and"
+        f" {percent(found.explained[1])} of those that only {second} lists."
     )
 
 
 def smallest_in_words(found: Explanation) -> str:
-    """The smallest effect that would be found. Returns "" if no feature is large enough."""
-    parts = []
-    for effect, share in zip(found.smallest, ("1 %", "10 %"), strict=True):
-        if not np.isnan(effect):
-            parts.append(f"{short(effect)} for a feature of {share} of the rows")
-    if not parts:
-        return ""
-    return f"Smallest difference of shares that would be found in 95 % of cases: {and_list(parts)}."
+    """The smallest effect that would be found, or that there are too few rows to state one."""
+    effects = dict(zip(("1 %", "10 %"), found.smallest, strict=True))
+    stated = {share: effect for share, effect in effects.items() if not np.isnan(effect)}
+    if not stated:
+        return (
+            "Too few rows: a feature of 10 % of them would not be found in 95 % of cases, however large its"
+            " difference."
+        )
+    parts = [f"{short(effect)} for a feature of {share} of the rows" for share, effect in stated.items()]
+    text = f"Smallest difference of shares that would be found in 95 % of cases: {and_list(parts)}."
+    if "1 %" not in stated:
+        text += " Features of 1 % of the rows are too small to be found here."
+    return text
 
 
 def notes(found: Explanation) -> list[str]:

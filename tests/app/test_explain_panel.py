@@ -128,7 +128,7 @@ def test_no_reason_is_an_answer(workspace, ran_in_place, tmp_path):
     given = replace(workspace, spaces=specs, source=specs[0], target=specs[1])
     session = Session(workspace=given, place=None).open(*PLACE)
     assert "No reason found among" in session.text
-    assert "Smallest difference" in session.text
+    assert "Too few rows" in session.text
     assert "explain.open-0" not in session.keys
     assert len(session.table_with("neighbours kept")) == 400
 

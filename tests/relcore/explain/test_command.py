@@ -23,8 +23,8 @@ def grouped_files(tmp_path, monkeypatch, own_store):
 
 def test_reasons_are_printed_with_their_numbers(run, grouped_files, tmp_path):
     out = run("explain", *grouped_files, "--recipe", "recipe.json", "--quiet")
-    assert out.startswith("Rows of class blue are neighbours more in b (")
-    assert "Smallest difference of shares" in out
+    assert out.startswith("b puts rows of class blue closer together than a does: ")
+    assert "Too few rows: a feature of 10 %" in out
     record = json.loads(run("explain", *grouped_files, "--json", "--quiet"))
     reason = record["reasons"][0]
     assert reason["b"] > 0.9 > 0.5 > reason["a"]

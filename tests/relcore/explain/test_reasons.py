@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from relcore.explain.families import Features, partition, sets, tenths
+from relcore.explain.columns import families_of_spaces
+from relcore.explain.families import FeatureFamily, Features, partition, sets, tenths
 from relcore.explain.reasons import Proposable, evidence_of, proposed, smallest_effect
 from relcore.explain.responses import of_neighbours, of_numbers
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
 
 
 def features_of(codes, together="rows of one kind"):
@@ -92,6 +96,19 @@ def test_smallest_effect_falls_with_rows(rng):
     assert np.isnan(smallest_effect(response, 0.5, 20))
 
 
+def test_a_feature_of_a_few_rows_has_no_smallest_effect(rng):
+    """With 16 of 800 rows, not even a feature whose rows are all neighbours would be found in most draws."""
+    lists = tuple(rng.integers(800, size=(800, 10)) for _ in range(2))
+    codes = rng.permutation(800)
+    columns = [(f"f{one}", "", codes % 25 == one) for one in range(20)]
+    members = sparse.csr_matrix(np.stack([rows for _, _, rows in columns], axis=1).astype(np.float32))
+    names = tuple(title for title, _, _ in columns)
+    features = Features([FeatureFamily("random", members, names, names)], 800)
+    response = of_neighbours(np.arange(800), lists, features, np.arange(800) % 20)
+    assert np.isnan(smallest_effect(response, 0.02, 20))
+    assert 0.02 < smallest_effect(response, 0.04, 20) <= 1
+
+
 def test_tenths_have_equal_sizes_and_leave_out_unknown_rows(rng):
     values = np.append(rng.normal(size=1000), [np.nan] * 50)
     family = tenths("size", values, "size")
@@ -103,3 +120,15 @@ def test_tenths_have_equal_sizes_and_leave_out_unknown_rows(rng):
 
 def test_constant_numbers_make_no_family():
     assert len(tenths("size", np.ones(500), "size")) == 0
+
+
+def test_tenths_of_length_belong_to_no_space_more_than_to_the_other(rng):
+    """Otherwise rows that noise made short in one space would seem to be gathered there."""
+    spaces = [LatentSpace(rng.normal(size=(300, 4)), name=name) for name in ("a", "b")]
+    hubs = rng.random(300)
+    families = [next(iter(families_of_spaces(match(*pair), hubs, "rows"))) for pair in (spaces, spaces[::-1])]
+    assert [family.name for family in families] == ["norm", "norm"]
+    assert (families[0].members != families[1].members).nnz == 0
+    one_length = LatentSpace(spaces[0].vectors / spaces[0].norms[:, None], name="c")
+    names = [family.name for family in families_of_spaces(match(one_length, one_length), hubs, "rows")]
+    assert "norm" not in names
