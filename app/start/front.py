@@ -41,7 +41,7 @@ def front(begin: Callable[..., None]) -> None:
         if st.button("Open your data", key="start.data", icon=":material/folder_open:", type="primary"):
             go(DATA)
         for label, key, icon, presents in (
-            ("The story in six steps", "start.story", ":material/auto_stories:", False),
+            ("The story in seven steps", "start.story", ":material/auto_stories:", False),
             ("Present it to a class", "start.present", ":material/co_present:", True),
         ):
             look = {}

@@ -356,4 +356,30 @@ def stitching() -> None:
     digits.draw(columns, height)
 
 
+def learning() -> None:
+    # imported here, because the first screen does not need them
+    from app.training import panel, two_here
+
+    drawn, says = _halves()
+    with says:
+        _write(
+            "Two networks begin with different random weights and learn digits, each by itself. Each dot is a"
+            " digit on which neither is trained.",
+        )
+        if two_here.choosers():
+            two_here.train()
+        if not two_here.folder():
+            _write("<b>Guess first:</b> will their coordinates come to match? Their similarities to anchors?")
+            return
+        two_here.say_conclusion()
+        _write(
+            "<b>Press ▶</b>, or move the slider. The curves below the maps say how well the networks match."
+        )
+    height = 560
+    if st.session_state.get(PRESENTS):
+        height = 640
+    with drawn:
+        panel.draw_film(two_here.folder(), "story.film", height)
+
+
 PRESENTS = "story.presents"

@@ -1,5 +1,5 @@
-"""The story has six steps: five on real words, and one on stitching. Each step has an address, and the arrow
-keys move between steps."""
+"""The story has seven steps: five on real words, one on stitching, and one on networks that learn. Each step
+has an address, and the arrow keys move between steps."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from app.start.steps import (
     PRESENTS,
     StoryStep,
     how_many,
+    learning,
     ruler,
     same_shape,
     stitching,
@@ -68,6 +69,13 @@ STEPS = (
         "Why can a classifier read the rows of an encoder that it has never seen?",
         "Because it was trained on similarities to anchors, not on coordinates. The other encoder describes"
         " a digit by its similarities to the same anchors, so the classifier reads nearly the same numbers.",
+    ),
+    StoryStep(
+        "Two networks learn",
+        learning,
+        "Choose “random labels”, train again, and compare. Why do these networks not come to agree?",
+        "Each learned other labels, so each has its own notion of which digits are alike. Similarities to"
+        " anchors agree where two networks learn the same about the data; they do not make networks agree.",
     ),
 )
 STYLE = Path(__file__).parents[2] / "assets" / "start.css"

@@ -18,6 +18,7 @@ from app.training import two_here
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.figures.export import chart_exportable
+from relcore.figures.screen_panels import moving_panels_figure
 from relcore.training.agreement import AXES, TrainingResult, TrainingSpec, compare_runs
 from relcore.training.chart import TrainingChart
 from relcore.training.runs import Run, open_run, open_runs
@@ -81,8 +82,7 @@ def inputs(workspace: Workspace) -> TrainingInputs | None:
         )
     if any(run.growing for run in runs):
         _look_for_frames(folder, sum(map(len, runs)))
-    places = tuple((str(run.folder), len(run), run.growing) for run in runs)
-    return TrainingInputs(places, TrainingSpec(layer), st.session_state["training.axes"])
+    return TrainingInputs(_places(runs), TrainingSpec(layer), st.session_state["training.axes"])
 
 
 @st.fragment(run_every=_SECONDS)
@@ -119,6 +119,17 @@ def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
     with st.expander("All scores", icon=":material/table_rows:"):
         for table in told.tables:
             report_table(table)
+
+
+def draw_film(folder: str, key: str, height: int) -> None:
+    """Draw the runs of a folder, which have one layer, with the lines of their scores."""
+    runs = open_runs(folder)
+    result = _compared(_places(runs), TrainingSpec())
+    exports.chart(moving_panels_figure(result.panels(), exports.theme(), height), key)
+
+
+def _places(runs: Sequence[Run]) -> tuple[tuple[str, int, bool], ...]:
+    return tuple((str(run.folder), len(run), run.growing) for run in runs)
 
 
 def _frame(n_frames: int) -> int:

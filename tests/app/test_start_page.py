@@ -18,6 +18,7 @@ from relcore.scores.score_report import LIVE_QUERIES
 from relcore.stitch.classifiers import Stitching
 from relcore.stitch.shared_rows import share_rows
 from relcore.stitch.stitching import StitchSpec
+from relcore.training.two_networks import TwoNetworks
 from tests.app.conftest import Session
 
 
@@ -67,7 +68,7 @@ def test_every_step_has_an_address_and_keys():
         at.click("story.next")
     assert at.button(key="story.next").label == "To the start"
     assert not at.button(key="story.next").proto.shortcut  # a key would leave the story
-    assert at.click("story.back").query_params["step"] == "5"
+    assert at.click("story.back").query_params["step"] == str(len(story.STEPS) - 1)
     assert at.click("story.step-2").query_params["step"] == "2"
 
 
@@ -95,6 +96,19 @@ def test_each_failure_has_the_cores_score_or_chance_level(words):
     assert found["50 anchors"] > 0.3
     for name in ("Wrong pairs", "Unrelated data"):
         assert found[name].null.low <= found[name] <= found[name].null.high
+
+
+def test_two_networks_are_trained_in_the_story(monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(TwoNetworks.__init__, "__defaults__", ("digits", 0, 2))
+    at = opened(step="7")
+    assert "Guess first" in at.html
+    assert not at.charts
+    at.click("training.train")
+    assert not at.errors
+    assert "Means of 5 pairs of random states" in at.text
+    assert len(at.charts) == 1
+    assert "Guess first" not in at.html
 
 
 def test_stitched_networks_answer_as_the_core_does():
