@@ -29,7 +29,7 @@ from relcore.figures.scene import Clusters, Scene
 from relcore.files.saving import write_parquet
 from relcore.maps.pane_maps import OWN, TWO, Picture, View, drawn_panes, orient_pairs, with_rows
 from relcore.maps.principal_axes import ReductionSpec
-from relcore.panes.payload import PaneEvent, Sheet
+from relcore.panes.payload import PaneEvent, PaneSettings, Sheet
 from relcore.runs.jobs import Job
 from relcore.spaces.matching import Match
 
@@ -274,7 +274,13 @@ def show(
     if len(single):  # explain the rings instead of counting the rows
         _, _, other_notes = scene.caption.partition("; ")
         scene = replace(scene, caption=f"Ring: found in both models; dashed: in one; {other_notes}")
-    dashed = np.flatnonzero(np.isin(drawing.view.rows, single)).tolist()
+    settings = PaneSettings(
+        height=height,
+        live=live.channel_of(key, drawing.offer),
+        single=np.flatnonzero(np.isin(drawing.view.rows, single)).tolist(),
+        worded=worded,
+        edges=[_drawn_edges(joined, drawing.view.rows) for joined in drawing.inputs.edges],
+    )
     # One value per pane: a representation has as many panes as there are spaces.
     old = [drawn.old for drawn in drawing.maps.values() for _ in drawn.coordinates]
     receive = hears or _receive
@@ -283,13 +289,9 @@ def show(
             scene,
             key=key,
             selected=drawing.selected,
-            height=height,
             old=old,
             sheet=drawing.sheet,
-            live=live.channel_of(key, drawing.offer),
-            worded=worded,
-            single=dashed,
-            edges=[_drawn_edges(joined, drawing.view.rows) for joined in drawing.inputs.edges],
+            settings=settings,
             on_event=lambda event: receive(event, drawing),
         )
 

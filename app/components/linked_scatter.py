@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -16,7 +16,16 @@ from app.items import digest_of_bytes
 from relcore.base.memory import MadeOnce
 from relcore.figures.scene import Scene
 from relcore.panes.page import part, script
-from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined_texts, payload_of, read_events
+from relcore.panes.payload import (
+    PaneEvent,
+    PaneSettings,
+    Payload,
+    Sheet,
+    ids_digest,
+    joined_texts,
+    payload_of,
+    read_events,
+)
 
 _LARGE = 1 << 15  # bytes; a larger array is sent as a file that the browser loads once
 _CARRIED = 1 << 22  # bytes; if new files are larger in all, the browser fetches them by a request of its own
@@ -42,23 +51,16 @@ def linked_scatter(
     key: str,
     on_event: Callable[[PaneEvent], None],
     selected: Sequence[int] | None = None,
-    height: int = 640,
     old: Sequence[str] = (),
     sheet: Sheet | None = None,
-    live: Mapping[str, Any] | None = None,
-    single: Sequence[int] = (),
-    edges: Sequence[Sequence[tuple[int, int, bool]]] = (),
-    worded: bool = False,
+    settings: PaneSettings | None = None,
 ) -> None:
-    """Draw the scene, whose panes have two or three dimensions.
+    """Draw the scene, whose panes have two or three dimensions. They take the room that there is, and send
+    their filters.
 
     With the same `key`, zoom and tool stay through reruns. `on_event` is a callback that gets each event
-    once. `selected` are row numbers; if None, the browser keeps its own selection. `height` is in pixels.
-    `old` has a text for each pane: what its map shows if the map is outdated, otherwise "". `sheet` has a
-    picture of each row. `live` is the address from which the panes get maps while an anchor is dragged, see
-    `app.live`. `single` are selected rows that get a dashed ring. `edges` are, for each model, rows
-    to join by lines: (row, neighbour, whether they share a feature). With `worded`, each star shows its id
-    beside its number.
+    once. `selected` are row numbers; if None, the browser keeps its own selection. `old` has a text for each
+    pane: what its map shows if the map is outdated, otherwise "". `sheet` has a picture of each row.
 
     Raises a ValueError for coordinates that are not finite and for rows that do not exist.
     """
@@ -71,18 +73,7 @@ def linked_scatter(
         sheet=sheet,
         files=_serve(scene, sheet, key),
         old=old,
-        settings={
-            "linkZoom": False,
-            "height": height,
-            "fill": True,
-            "dark": None,
-            "tool": "lasso",
-            "live": live,
-            "single": list(single),
-            "edges": list(edges),
-            "worded": worded,
-            "filters": True,
-        },
+        settings=replace(settings or PaneSettings(), fill=True, filters=True),
     )
     served = _serve_arrays(payload, key)
     data = payload.leaving(served, _new(payload, served, key)).to_bytes()

@@ -13,7 +13,7 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.check import DriftCheck
 from relcore.drift.moved_rows import DriftMap, moved_scene
 from relcore.figures.scene import Scene
-from relcore.panes.payload import PaneEvent
+from relcore.panes.payload import PaneEvent, PaneSettings
 from relcore.spaces.space import LatentSpace
 
 _HIDDEN = "relscope.drift-hidden"  # the parts of the colour bar that are not drawn
@@ -39,7 +39,7 @@ def draw_moved_rows(specs: tuple[SpaceSpec, SpaceSpec]) -> None:
         selected=selected,
         key="drift-map",
         on_event=receive,
-        height=_HEIGHT,
+        settings=PaneSettings(height=_HEIGHT),
     )
     recipe = DriftMap(old=old, new=new, digests=compute.digests(specs))
     exports.export_bar(recipe.draw(scene), "drift-map")

@@ -29,7 +29,7 @@ from relcore.invert.inversion import Inversion, InversionSpec, side_names
 from relcore.invert.recovery import Recovery, RecoveryErrors
 from relcore.invert.sliders import LiveInversion, SlidAnswers
 from relcore.maps.pane_maps import View
-from relcore.panes.payload import PaneEvent
+from relcore.panes.payload import PaneEvent, PaneSettings
 from relcore.spaces.matching import Match
 
 _HIDDEN = "invert.hidden"  # widget key: the classes that the legend hides
@@ -198,15 +198,13 @@ def _panes(asked: InvertInputs, recovered: Recovered) -> None:
         else:
             select(pair, result.rows[event.rows])
 
+    offer = SliderOffer(pair=pair, anchors=asked.recipe.anchors, spec=result.spec)
     linked_scatter(
         replace(scene, texts=texts, notes=notes, **look),
         key="invert",
         selected=places_of_selected(pair, result.rows),
-        height=560,
         sheet=sheet_of(pair, view, asked.items),
-        live=live.channel_of(
-            "invert", SliderOffer(pair=pair, anchors=asked.recipe.anchors, spec=result.spec)
-        ),
+        settings=PaneSettings(height=560, live=live.channel_of("invert", offer)),
         on_event=receive,
     )
     rows, columns = result.shape

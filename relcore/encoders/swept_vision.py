@@ -198,7 +198,7 @@ def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
             layers += [nn.Linear(before, after), activation(), nn.Dropout(spec.dropout)]
         last = spec.width
     else:
-        before, height, width = 1, *size[1:]
+        before, height, width = size
         for layer in range(spec.depth):
             stride = 2
             if layer == 0 or max(height, width) <= 2:

@@ -301,10 +301,10 @@ def _draw_cells(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, ga
     theme = style.theme
     n_rows, n_columns = panel.values.shape
     for i, j in np.ndindex(n_rows, n_columns):
-        look = {"facecolor": theme.surface, "edgecolor": theme.border, "lw": 0.4}
-        ink = theme.muted
-        look["hatch"] = "/////"
-        if not np.isnan(panel.values[i, j]):
+        if np.isnan(panel.values[i, j]):
+            look = {"facecolor": theme.surface, "edgecolor": theme.border, "lw": 0.4, "hatch": "/////"}
+            ink = theme.muted
+        else:
             fill = data.color(panel.values[i, j], theme)
             look = {"facecolor": fill, "edgecolor": fill, "lw": 0}
             ink = text_on(fill)

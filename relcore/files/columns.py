@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
@@ -31,7 +31,11 @@ TEXT_OR = "text: ids, labels or neither?"
 VECTORS = "a vector per row"
 EMPTY = "empty"
 OUTSIDE = "numbers beside "
-_USUAL = {"ids": ("id", "ids"), "labels": ("label", "labels"), "counts": ("count", "counts")}
+_USUAL: dict[Role, tuple[str, ...]] = {
+    "ids": ("id", "ids"),
+    "labels": ("label", "labels"),
+    "counts": ("count", "counts"),
+}
 _WORDS = ("word", "words", "token", "tokens")
 INDEX = ("", "Unnamed: 0", "__index_level_0__")
 _NO_DIMENSION = re.compile(
@@ -167,6 +171,7 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
     names = [column.name for column in values]
     _check_names(name, values)
     roles = _chosen_roles(name, names, choices)
+    roles |= _named_roles(name, names, choices, roles)
     free = [place for place in range(len(values)) if place not in roles]
     words = [i for i in free if names[i].lower() in _WORDS and values[i].holds in ("text", "mixed")]
     if len(words) == 1 and not any(role == "ids" for role, _ in roles.values()):
@@ -220,9 +225,11 @@ def _check_names(name: str, values: Sequence[ColumnValues]) -> None:
 
 
 def _chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int, tuple[Role, str]]:
+    """The roles of the columns that the user chose, by their places, each with the reason."""
     roles: dict[int, tuple[Role, str]] = {}
     chosen = [(role, option, getattr(choices, option)) for role, option in OPTIONS.items()]
-    for role, option, column in [*chosen, *(("left out", "ignore", column) for column in choices.ignore)]:
+    ignored: list[tuple[Role, str, str]] = [("left out", "ignore", column) for column in choices.ignore]
+    for role, option, column in [*chosen, *ignored]:
         if column is None:
             continue
         if column not in names:
@@ -235,17 +242,24 @@ def _chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int
                 " another"
             )
         roles[names.index(column)] = (role, "chosen")
+    return roles
+
+
+def _named_roles(
+    name: str, names: Sequence[str], choices: Choices, taken: Collection[int]
+) -> dict[int, tuple[Role, str]]:
+    """The roles of the other columns whose names say their role. `taken` are the places of chosen columns."""
+    roles: dict[int, tuple[Role, str]] = {}
     for role, usual in _USUAL.items():
-        if getattr(choices, OPTIONS[role]) is None:
-            named = [
-                place for place, item in enumerate(names) if item.lower() in usual and place not in roles
-            ]
-            if len(named) > 1:
-                raise SpaceError(
-                    f"{name}: expected one column of {role}, got {quote([names[place] for place in named])};"
-                    f" choose one with {OPTIONS[role]}"
-                )
-            roles |= {place: (role, f"named {names[place]!r}") for place in named}
+        if getattr(choices, OPTIONS[role]) is not None:
+            continue
+        places = [place for place, item in enumerate(names) if item.lower() in usual and place not in taken]
+        if len(places) > 1:
+            raise SpaceError(
+                f"{name}: expected one column of {role}, got {quote([names[place] for place in places])};"
+                f" choose one with {OPTIONS[role]}"
+            )
+        roles |= {place: (role, f"named {names[place]!r}") for place in places}
     return roles
 
 
@@ -329,6 +343,7 @@ def assign_metadata(
     """
     names = [item.strip() for item in kinds]
     roles = _chosen_roles(name, names, choices)
+    roles |= _named_roles(name, names, choices, roles)
     plain = [item.lower() for item in names]
     texts = defaultdict(list)
     for place, cells in first.items():

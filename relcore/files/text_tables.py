@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -286,8 +286,7 @@ class DelimitedTable(TextRows):
 
     def _read(self, header: int, most: int | None) -> tuple[Any, bool]:
         """Return the cells as text, and whether all rows were read."""
-        import pyarrow.csv as arrow_csv
-
+        self._need_closed_quotes()
         names = [str(place) for place in range(len(self.names))]
         bad = []
 
@@ -295,38 +294,10 @@ class DelimitedTable(TextRows):
             bad.append(row)
             return "error"
 
-        with self.path.open("rb") as stream:
-            quotes = sum(block.count(b'"') for block in iter(lambda: stream.read(1 << 20), b""))
-        if quotes % 2:
-            raise SpaceError(
-                f"{self.path.name}: expected cells in pairs of quotes, got an open one; mend the table, or"
-                " write it as parquet"
-            )
         batches = []
         n = 0
-        schema = pa.schema([(name, pa.string()) for name in names])
         try:
-            for batch in arrow_csv.open_csv(
-                self.path,
-                arrow_csv.ReadOptions(
-                    use_threads=False,
-                    block_size=BLOCK_BYTES,
-                    skip_rows=header,
-                    column_names=names,
-                    encoding="utf8" if self.encoding == UTF8 else self.encoding,
-                ),
-                arrow_csv.ParseOptions(
-                    delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=keep
-                ),
-                # Empty lists of spellings of null, true and false: the default lists take 10 kB per column.
-                arrow_csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()),
-                    null_values=[],
-                    true_values=[],
-                    false_values=[],
-                ),
-                _pool(),
-            ):
+            for batch in self._batches(names, header, keep):
                 batches.append(batch)
                 n += batch.num_rows
                 if most is not None and n >= most:
@@ -339,7 +310,41 @@ class DelimitedTable(TextRows):
                 f"{self.path.name}, line {row.number}: expected {row.expected_columns} cells as in line"
                 f" {header}, got {row.actual_columns}; mend or remove the line"
             ) from None
+        schema = pa.schema([(name, pa.string()) for name in names])
         return pa.Table.from_batches(batches, schema), most is None or n < most
+
+    def _need_closed_quotes(self) -> None:
+        with self.path.open("rb") as stream:
+            quotes = sum(block.count(b'"') for block in iter(lambda: stream.read(1 << 20), b""))
+        if quotes % 2:
+            raise SpaceError(
+                f"{self.path.name}: expected cells in pairs of quotes, got an open one; mend the table, or"
+                " write it as parquet"
+            )
+
+    def _batches(self, names: list[str], header: int, on_bad_row: Callable[[Any], str]) -> Any:
+        """The rows after the header as batches of texts. `on_bad_row` is called with a row of another number
+        of cells, and says what to do with it."""
+        import pyarrow.csv as arrow_csv
+
+        encoding = self.encoding
+        if encoding == UTF8:
+            encoding = "utf8"
+        reading = arrow_csv.ReadOptions(
+            use_threads=False,
+            block_size=BLOCK_BYTES,
+            skip_rows=header,
+            column_names=names,
+            encoding=encoding,
+        )
+        parsing = arrow_csv.ParseOptions(
+            delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=on_bad_row
+        )
+        # Empty lists of spellings of null, true and false: the default lists take 10 kB per column.
+        converting = arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), null_values=[], true_values=[], false_values=[]
+        )
+        return arrow_csv.open_csv(self.path, reading, parsing, converting, _pool())
 
     @property
     def schema(self) -> Any:

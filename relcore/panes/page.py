@@ -11,6 +11,7 @@ import base64
 import gzip
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from relcore.base.text import encodable
 from relcore.figures.export import Exportable, content_policy, drawing_functions, recipe_script
 from relcore.figures.scene import Scene
 from relcore.figures.style import DARK, LIGHT, Theme
-from relcore.panes.payload import ids_digest, joined_texts, payload_of
+from relcore.panes.payload import PaneSettings, ids_digest, joined_texts, payload_of
 
 SCRIPTS = (
     "coloring.js",
@@ -98,9 +99,9 @@ def panes_page(
     models = " and ".join(dict.fromkeys(pane.title.partition(" · ")[0] for pane in scene.panes))
     columns = hover_columns(scene)
     files = {name: name for name in columns}
-    settings = {"linkZoom": False, "height": 640, "fill": PROPORTION, "dark": theme == DARK, "tool": "lasso"}
+    settings = PaneSettings(fill=PROPORTION, dark=theme == DARK)
     if units is not None:
-        settings["live"] = {**units.live, "name": "page"}
+        settings = replace(settings, live={**units.live, "name": "page"})
         columns |= {f"units{side}": rows.astype("<f2").tobytes() for side, rows in enumerate(units.units)}
     payload = payload_of(
         scene, version=ids_digest(scene), selected=scene.marked, files=files, settings=settings

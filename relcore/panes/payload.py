@@ -171,16 +171,61 @@ class Payload:
         return b"".join((np.uint32(len(text)).astype("<u4").tobytes(), text, *blocks))
 
 
+@dataclass(frozen=True)
+class PaneSettings:
+    """How the panes are laid out, and what they offer where they are.
+
+    Attributes
+    ----------
+    height : int
+        Height of all panes together, in pixels.
+    fill : bool or float
+        True if panes are as high as there is room; a number is their height as a share of their width.
+    link_zoom : bool
+        Whether all panes are zoomed together at first.
+    dark : bool, optional
+        The theme; None for that of the page around the panes.
+    tool : str
+    filters : bool
+        Whether Python sends facets on request.
+    live : dict, optional
+        The address that answers requests while an anchor is dragged, or the reason why none does.
+    single : row numbers
+        Selected rows with a dashed ring.
+    worded : bool
+        Whether a star has its id beside its number.
+    edges : for each model, list of (row, neighbour, whether they share a feature)
+        The panes of that model join these rows by lines.
+    """
+
+    height: int = 640
+    fill: bool | float = False
+    link_zoom: bool = False
+    dark: bool | None = None
+    tool: str = "lasso"
+    filters: bool = False
+    live: Mapping[str, Any] | None = None
+    single: Sequence[int] = ()
+    worded: bool = False
+    edges: Sequence[Sequence[tuple[int, int, bool]]] = ()
+
+    def header(self) -> dict[str, Any]:
+        """The settings under the names that the scripts of the panes know."""
+        settings = dict(vars(self))
+        settings["linkZoom"] = settings.pop("link_zoom")
+        return settings
+
+
 def payload_of(
     scene: Scene,
     *,
     version: str,
     answered: int = 0,
-    selected: Sequence[int] | None = None,
+    selected: Sequence[int] | np.ndarray | None = None,
     sheet: Sheet | None = None,
     files: dict[str, str] | None = None,
     old: Sequence[str] = (),
-    settings: dict[str, Any] | None = None,
+    settings: PaneSettings = PaneSettings(),
 ) -> Payload:
     """The payload of a scene. Raises a ValueError for coordinates that are not finite.
 
@@ -197,12 +242,7 @@ def payload_of(
     files : addresses of "texts", "notes" and "sheet", optional
     old : one string per pane, optional
         The note of each pane if its map is outdated; "" if it is up to date.
-    settings : dict, optional
-        Settings of the panes: ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``. ``filters`` says
-        whether Python sends facets on request. ``live`` is the address that answers requests while an anchor
-        is dragged. ``single`` are selected rows with a dashed ring. ``worded`` says whether a star has its id
-        beside its number. ``edges`` lists for each model (row, neighbour, whether they share a feature); the
-        panes of that model join these rows by lines.
+    settings : PaneSettings
     """
     arrays, digests = _arrays_of(scene, version, selected, sheet)
     notices = old or [""] * len(scene.panes)
@@ -234,7 +274,7 @@ def payload_of(
         "carried": [],
         "sheet": sheet and _sheet_header(sheet),
         "themes": [asdict(theme) for theme in (LIGHT, DARK)],
-        **(settings or {}),
+        **settings.header(),
     }
     return Payload(header, {}).having(arrays, digests)
 
@@ -262,7 +302,7 @@ def _sheet_header(sheet: Sheet) -> dict[str, Any]:
 
 
 def _arrays_of(
-    scene: Scene, version: str, selected: Sequence[int] | None, sheet: Sheet | None
+    scene: Scene, version: str, selected: Sequence[int] | np.ndarray | None, sheet: Sheet | None
 ) -> tuple[dict[str, bytes], dict[str, str]]:
     """The arrays of a scene as bytes, and the digests that are already known."""
     arrays = {}

@@ -18,7 +18,7 @@ from relcore.base.text import encodable
 from relcore.figures.scene import Scene
 from relcore.figures.style import Style
 from relcore.panes.page import hover_columns, part, scene_exportable, script
-from relcore.panes.payload import PaneEvent, ids_digest, payload_of, read_events
+from relcore.panes.payload import PaneEvent, PaneSettings, ids_digest, payload_of, read_events
 
 _STATIC_DPI = 100  # resolution of the picture in a saved notebook
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
@@ -112,13 +112,7 @@ class PanesWidget(anywidget.AnyWidget):
         self._live = live
         self._index = pd.Index(ids, dtype=object)
         self._draw = draw
-        self._settings = {
-            "linkZoom": link_zoom,
-            "height": height,
-            "fill": False,
-            "dark": None,
-            "tool": "lasso",
-        }
+        self._settings = PaneSettings(height=height, link_zoom=link_zoom)
         self._answered = 0
         self._drawn_for = tuple(anchors)
         self._scene, self._drawn_rows = encodable(draw(self._drawn_for))
@@ -224,7 +218,9 @@ class PanesWidget(anywidget.AnyWidget):
     def _payload(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         selected = np.flatnonzero(np.isin(self._drawn_rows, np.array(self.selected_rows, dtype=np.int64)))
         columns = hover_columns(self._scene)
-        live = self._live and self._live.header(self._drawn_for)
+        live: Mapping[str, Any] | None = None
+        if self._live:
+            live = self._live.header(self._drawn_for)
         if live:
             live = {**live, "name": self._live_name}
         payload = payload_of(
@@ -233,7 +229,7 @@ class PanesWidget(anywidget.AnyWidget):
             answered=self._answered,
             selected=selected,
             files={name: name for name in columns},
-            settings={**self._settings, "live": live},
+            settings=replace(self._settings, live=live),
         )
         return payload.header, {f"_array_{name}": array for name, array in (payload.arrays | columns).items()}
 

@@ -258,19 +258,13 @@ def change_between(
     n = len(X)
     old = _cosines(X)
     now = _cosines(Y)
-    apart = np.triu_indices(n, 1)
     orders = rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
     samples = rng.integers(n, size=(DRAWS, n))
-    of_gram = correlation(old[apart], now[apart])
-    by_chance = [correlation(old[apart], now[np.ix_(one, one)][apart]) for one in orders[:FEW_DRAWS]]
-    gram = _evidence(of_gram, [_of_sample(old, now, one) for one in samples[:FEW_DRAWS]], by_chance)
+    gram = _gram_evidence(old, now, orders[:FEW_DRAWS], samples[:FEW_DRAWS])
     cosine = None
     if kind or widths[0] == widths[1]:
         X, Y = shared
-        between = unit_rows(X).astype(np.float64) @ unit_rows(Y).astype(np.float64).T
-        own = between.diagonal()
-        chance = between[np.arange(n), orders].mean(axis=1)
-        cosine = _evidence(float(own.mean()), own[samples].mean(axis=1), chance)
+        cosine = _cosine_evidence(X, Y, orders, samples)
     most = float(np.abs(old - now).max())
     p = None
     if not kind and cosine is not None:
@@ -378,6 +372,23 @@ def _cosines(X: np.ndarray) -> np.ndarray:
 def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:
     low, high = np.quantile(np.asarray(samples), (0.025, 0.975))
     return Evidence(value, float(low), float(high), float(np.max(chance)))
+
+
+def _gram_evidence(old: np.ndarray, now: np.ndarray, orders: np.ndarray, samples: np.ndarray) -> Evidence:
+    """The correlation of the old and the new cosines (n, n) between anchors. `orders` are random orders of
+    the anchors, for the chance level; `samples` are bootstrap samples, for the interval."""
+    apart = np.triu_indices(len(old), 1)
+    by_chance = [correlation(old[apart], now[np.ix_(one, one)][apart]) for one in orders]
+    by_sample = [_of_sample(old, now, one) for one in samples]
+    return _evidence(correlation(old[apart], now[apart]), by_sample, by_chance)
+
+
+def _cosine_evidence(X: np.ndarray, Y: np.ndarray, orders: np.ndarray, samples: np.ndarray) -> Evidence:
+    """The mean cosine of an anchor's old and new vector; `orders` and `samples` as in `_gram_evidence`."""
+    between = unit_rows(X).astype(np.float64) @ unit_rows(Y).astype(np.float64).T
+    own = between.diagonal()
+    by_chance = between[np.arange(len(X)), orders].mean(axis=1)
+    return _evidence(float(own.mean()), own[samples].mean(axis=1), by_chance)
 
 
 def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:

@@ -13,7 +13,7 @@ from PIL import Image
 from relcore.figures.colorings import Pane
 from relcore.figures.scene import Scene
 from relcore.panes.page import part, script
-from relcore.panes.payload import POSITION_STEPS, ids_digest, payload_of, unpack_rows
+from relcore.panes.payload import POSITION_STEPS, PaneSettings, ids_digest, payload_of, unpack_rows
 from tests.browser.chromium import SETTLED
 
 ROOT = ".ls-root"
@@ -83,7 +83,6 @@ def _document():
 
 def content(scene, selected=None, sheet=None, files=(), **settings):
     """A payload in base64; what Python selects overrides what was selected in the browser."""
-    settings = {"linkZoom": False, "height": 640, "fill": False, "dark": None, "tool": "lasso", **settings}
     payload = payload_of(
         scene,
         version=ids_digest(scene),
@@ -91,7 +90,7 @@ def content(scene, selected=None, sheet=None, files=(), **settings):
         selected=selected,
         sheet=sheet,
         files={name: name for name in files},
-        settings=settings,
+        settings=PaneSettings(**settings),
     )
     return base64.b64encode(payload.to_bytes()).decode()
 

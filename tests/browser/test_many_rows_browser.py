@@ -164,10 +164,10 @@ def shown(page):
         panes = tuple(Pane(name, rng.normal(size=(n, 2)).astype(np.float32)) for name in "ab")
         ids = np.array([f"r{row}" for row in range(n)], dtype=object)
         drawn = Scene(panes, ids, rng.integers(-1, 4, n), ("a", "b", "c", "d"), anchors=np.array([3, 5]))
-        draw(page, drawn, linkZoom=True, height=400)
+        draw(page, drawn, link_zoom=True, height=400)
         shows(page, "points points")
         page.evaluate("scatter.setTool('lasso')")
-        return content(drawn, linkZoom=True, height=400)
+        return content(drawn, link_zoom=True, height=400)
 
     return open_panes
 

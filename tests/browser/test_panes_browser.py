@@ -247,7 +247,7 @@ def boxes_of(page, pane, selector):
 
 
 def test_names_come_with_zoom_and_never_touch_each_other(page):
-    draw(page, scene(classed=0.5), linkZoom=True)
+    draw(page, scene(classed=0.5), link_zoom=True)
     assert page.locator(".ls-name-row").count() == 0
     assert page.locator(".ls-plot").first.locator(".ls-name-group").count() > 3
     counts = []
