@@ -19,6 +19,7 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.check.chart import CheckChart
 from relcore.check.collection import Checked, CheckRows, check
+from relcore.check.mixed_search import advice_sentence, export_mixed
 from relcore.check.repair import repair
 from relcore.commands.command import command, values_of
 from relcore.commands.options import JUnit, Results
@@ -64,6 +65,12 @@ class CheckOptions:
         metavar="FILE",
         written=True,
         help="Also write a plan for a store (.json): ids to embed again, and commands.",
+    )
+    mixed: Path = setting(
+        None,
+        metavar="FOLDER",
+        written=True,
+        help="Also write a script, mixed.py, that searches the collection by queries of both models.",
     )
 
 
@@ -111,6 +118,10 @@ def run_check(options: argparse.Namespace) -> Report:
         notes.append(told)
     if options.plan:
         write(options.plan, (json.dumps(_plan(options.space, space, found), indent=2) + "\n").encode())
+    if options.mixed:
+        paths = export_mixed(space, found, options.mixed, task.random_state)
+        notes.append(f"Wrote {' and '.join(path.name for path in paths)} to {options.mixed}.")
+        notes.append(advice_sentence(found))
     return replace(report, notes=notes)
 
 
