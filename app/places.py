@@ -31,6 +31,7 @@ TABS.own |= {
     "connect link": Named("Link", "app.link.panel:page"),
     "connect universe": Named("Universe", "app.universe.panel:page"),
     "migrate new model": Named("New model", "app.migrate.panel:draw"),
+    "migrate choose": Named("Choose", "app.choose.panel:draw"),
     "migrate drift": Named("Drift", "app.drift.panel:draw"),
     "research studies": Named("Studies", "app.studies.panel:page"),
     "research papers": Named("Papers", "app.papers.panel:draw"),

@@ -98,6 +98,7 @@ APP_FLOORS = (
     "universe",
     "drift",
     "migrate",
+    "choose",
     "studies",
     "papers",
     "training",

@@ -24,7 +24,7 @@ from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.encodings import stored_encodings
 from relcore.encoders import datasets
-from relcore.encoders.dataset import DatasetEntry, DatasetSpec, Kind, dataset_place, hub_folder
+from relcore.encoders.dataset import SAMPLE, DatasetEntry, DatasetSpec, Kind, dataset_place, hub_folder
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.pictures import png_thumbnail
 from relcore.encoders.sending import sending_to, size_of
@@ -274,6 +274,18 @@ def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
                 help="Takes the first items; if they are sorted by class, equally many of each class.",
                 **_KEEP,
             )
+            share = st.number_input(
+                "Sample, % of the items",
+                1,
+                100,
+                100,
+                key=f"encode.sample-{name}",
+                help="Embed a random sample first, with several models, and compare them in Migrate, Choose."
+                " The run over all items embeds only the others.",
+                **_KEEP,
+            )
+    if share < 100:
+        spec = datasets.with_options(spec, **{SAMPLE: share / 100})
     return replace(spec, limit=limit)
 
 

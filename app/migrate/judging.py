@@ -107,13 +107,13 @@ def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], end
 
 
 def _ask(setup: MigrateSetup, option: str, question: BlindQuestion, number: int) -> None:
-    (query,) = _items_as_html(setup.items(queries=True), [question.query])
+    (query,) = items_as_html(setup.items(queries=True), [question.query])
     messages.lead(f"<strong>Query:</strong> {query}")
     sides = [("keep", question.keep), ("other", question.other)]
     if question.is_turned:
         sides.reverse()
     for column, name, (_, ids) in zip(st.columns(2, border=True), ("Left", "Right"), sides, strict=True):
-        rows = "".join(f"<li>{row}</li>" for row in _items_as_html(setup.items(), ids))
+        rows = "".join(f"<li>{row}</li>" for row in items_as_html(setup.items(), ids))
         column.html(f'<strong>{name}</strong><ol class="relscope-found">{rows}</ol>')
     says = {"Left is better": sides[0][0], "Equal": "equal", "Right is better": sides[1][0]}
     with st.container(horizontal=True, horizontal_alignment="center"):
@@ -135,7 +135,8 @@ def _keep_answer(setup: MigrateSetup, option: str, answer: Answer) -> None:
     _keep_answers(setup, replace(answers, answers=(*answers.answers, answer)))
 
 
-def _items_as_html(items: Items | None, ids: Sequence[str]) -> list[str]:
+def items_as_html(items: Items | None, ids: Sequence[str]) -> list[str]:
+    """The text and the picture of each id, or the id itself, as HTML."""
     if items:
         texts = items.texts(ids)
     else:

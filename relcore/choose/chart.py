@@ -55,8 +55,7 @@ def choice_chart(found: ModelChoice) -> Lines:
     return Lines(
         tuple(lines),
         "judged queries",
-        f"lead of {found.names[look.best]}, nDCG@{found.depth}",
+        f"lead of {found.names[look.best]}, {found.metric}",
         baselines=((f"{short(found.epsilon)} behind", -found.epsilon),),
-        n_direct=len(lines),
         alt=sentence(found),
     )

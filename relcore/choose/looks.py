@@ -65,15 +65,17 @@ def planned_looks(n: int) -> tuple[int, ...]:
     return (*(look for look in LOOKS[:-1] if look < n), n)
 
 
-def looks_at(scores: np.ndarray, epsilon: float, planned: Sequence[int]) -> tuple[InterimLook, ...]:
-    """The looks at the scores (n_queries, n_models) of queries in the order in which they are judged, up to
-    the look that decides."""
+def looks_at(
+    scores: np.ndarray, epsilon: float, planned: Sequence[int], stops: bool = True
+) -> tuple[InterimLook, ...]:
+    """The looks at the scores (n_queries, n_models) of queries in the order in which they are judged. If it
+    `stops`, up to the look that decides."""
     found = []
     for n in planned:
         if n > len(scores):
             break
         found.append(_look(scores[:n], epsilon))
-        if found[-1].decided:
+        if stops and found[-1].decided:
             break
     return tuple(found)
 

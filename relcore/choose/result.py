@@ -17,7 +17,11 @@ from relcore.runs.jobs import in_words
 
 _ROUNDED = 0.005  # 419 of 1,398 rows are 30 %
 LEAST_SHARE = 0.3  # of a smaller sample, differences may have the wrong sign
-JUDGED = {"judgements": "judged queries", "labels": "queries, for which rows of their label are relevant"}
+JUDGED = {
+    "judgements": "judged queries",
+    "labels": "queries, for which rows of their label are relevant",
+    "blind": "queries, judged blind",
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class ModelChoice(Reported):
         Number of rows that each model finds for a query.
     epsilon : float
         By how much the chosen model may be behind another one.
-    relevance : "judgements" or "labels"
+    relevance : "judgements", "labels" or "blind"
+        Who says which rows are relevant; "blind" is a person who sees the rows that were found.
     n_queries, n_judged : int
         Number of queries, and of those that count: they are judged, and a row is relevant to them.
     n_useless : int
@@ -54,7 +59,8 @@ class ModelChoice(Reported):
     queries : texts
         The ids of the queries that count, in the order in which they were drawn.
     scores : array (n_judged, n_models)
-        The nDCG of each of these queries, down to rank `depth`.
+        The score of each of these queries, down to rank `depth`: nDCG, or for blind judgements
+        `scores.relevance.discounted_precision`.
 
     Examples
     --------
@@ -80,6 +86,12 @@ class ModelChoice(Reported):
     looks: tuple[InterimLook, ...]
     queries: tuple[str, ...]
     scores: np.ndarray
+
+    @property
+    def metric(self) -> str:
+        if self.relevance == "blind":
+            return f"precision@{self.depth}, by rank"
+        return f"nDCG@{self.depth}"
 
     @property
     def answer(self) -> InterimLook | None:
@@ -190,7 +202,7 @@ def models_table(found: ModelChoice, costs: Sequence[ModelCost]) -> Table:
         if behind is not None:
             cells[2] = f"{short(behind.value)} ({short(behind.low)} … {short(behind.high)})"
         shown.append([*cells, _seconds(cost.seconds), _dollars(cost.dollars)])
-    head = ["model", f"nDCG@{found.depth}", "best is ahead by", "dimensions", "vectors", "to embed", "price"]
+    head = ["model", found.metric, "best is ahead by", "dimensions", "vectors", "to embed", "price"]
     kept = [place for place in range(len(head)) if place < 5 or any(cells[place] != "–" for cells in shown)]
     table = [[row[place] for place in kept] for row in (head, *shown)]
     return Table("models", pd.DataFrame(rows), table, caption=circumstances(found))

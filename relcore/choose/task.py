@@ -20,7 +20,7 @@ from relcore.choose.looks import LOOKS, looks_at, planned_looks
 from relcore.choose.result import ModelChoice
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
-from relcore.scores.relevance import JudgedQuery, ndcg, relevance_of, same_label, search
+from relcore.scores.relevance import JudgedQuery, discounted_precision, ndcg, relevance_of, same_label, search
 from relcore.spaces.matching import agreed_labels, as_spaces, distinct_names, shared_ids, short_names
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import row_keys
@@ -71,7 +71,7 @@ class ModelSearches(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Choose(Task[ModelChoice], kind="choose", version=1, title="Which model"):
+class Choose(Task[ModelChoice], kind="choose", version=2, title="Which model"):
     """The task that says which of two to five models finds the best rows, from judged queries.
 
     The spaces are those of the rows, one for each model, with the same ids. If `has_queries`, as many spaces
@@ -98,7 +98,7 @@ class Choose(Task[ModelChoice], kind="choose", version=1, title="Which model"):
         high=0.5,
         step=0.01,
         label="Difference that does not matter",
-        help="Stop when a model is best, or at most this much of nDCG behind the best. Half of it takes about"
+        help="A model is chosen if it is best, or at most this much of nDCG behind. Half of it takes about"
         " four times as many queries.",
     )
     n_rows: int = setting(
@@ -177,8 +177,11 @@ class Choose(Task[ModelChoice], kind="choose", version=1, title="Which model"):
         corpora, _ = self._sides(spaces)
         relevance, judged = self._relevance(found)
         depth = found.lists.shape[2]
-        scores = np.stack([ndcg(lists, relevance, depth) for lists in found.lists], axis=1)
-        counts = np.flatnonzero(judged & ~np.isnan(scores).any(axis=1))
+        measure = ndcg
+        if self.blind:  # a person judges only what was found, so the best possible order is unknown
+            measure = discounted_precision
+        scores = np.stack([measure(lists, relevance, depth) for lists in found.lists], axis=1)
+        counts = np.flatnonzero(judged & (np.diff(relevance.indptr) > 0))
         scores = scores[counts]
         n_planned = len(scores)
         if self.blind and not judged.all():  # more judgements may come
@@ -190,12 +193,13 @@ class Choose(Task[ModelChoice], kind="choose", version=1, title="Which model"):
             n_corpus=max(len(found.rows), self.n_rows),
             depth=depth,
             epsilon=self.epsilon,
-            relevance="judgements" if self.judgements else "labels",
+            relevance=self._judge(),
             n_queries=len(found.queries),
             n_judged=len(scores),
             n_useless=int(judged.sum()) - len(scores),
             widths=tuple(space.dimension for space in corpora),
-            looks=looks_at(scores, self.epsilon, planned_looks(n_planned)),
+            # Only a person's time is saved by stopping. The intervals hold at all looks together.
+            looks=looks_at(scores, self.epsilon, planned_looks(n_planned), stops=self.blind),
             queries=tuple(map(str, found.queries[counts])),
             scores=scores.astype(np.float32),
         )
@@ -228,6 +232,14 @@ class Choose(Task[ModelChoice], kind="choose", version=1, title="Which model"):
                 f" {quote(sorted(judged)[:1])}; give the queries the ids of the judgements"
             )
         return found[:MOST_JUDGED]
+
+    def _judge(self) -> str:
+        """Who says which rows are relevant, as `ModelChoice.relevance` names it."""
+        if self.blind:
+            return "blind"
+        if self.judgements:
+            return "judgements"
+        return "labels"
 
     def _relevance(self, found: ModelSearches) -> tuple[csr_array, np.ndarray]:
         """The relevance matrix, and which queries (n_queries,) are judged."""
@@ -322,7 +334,7 @@ def choose(
     >>> good = LatentSpace(classes + 0.1 * rng.normal(size=(200, 4)), labels=labels, name="good")
     >>> poor = LatentSpace(rng.normal(size=(200, 4)), labels=labels, name="poor")
     >>> choose([good, poor])
-    <ModelChoice: good is best, after 10 queries>
+    <ModelChoice: good is best, after 200 queries>
     """
     need_sequence("models", models, "spaces")
     spaces = as_spaces(models, [f"model {place}" for place in range(1, len(models) + 1)])

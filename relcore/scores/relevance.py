@@ -55,6 +55,15 @@ def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
     return np.divide(reached, best, out=np.full(len(best), np.nan), where=best > 0)
 
 
+def discounted_precision(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
+    """The share of relevant rows among the first k rows, (n_queries,), 0 … 1, in which the row at rank i
+    counts 1 / log2(i + 1): the DCG, divided by that of k relevant rows. Unlike nDCG, it does not depend on
+    relevant rows that no search found, which a judge of search results never sees."""
+    discount = 1 / np.log2(np.arange(2, k + 2))
+    relevant = _grades(lists[:, :k], relevance) > 0
+    return relevant @ discount[: relevant.shape[1]] / discount.sum()
+
+
 def precision(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
     """The share of relevant rows among the first k rows, (n_queries,), 0 … 1."""
     return np.count_nonzero(_grades(lists[:, :k], relevance), axis=1) / k

@@ -9,6 +9,7 @@ from relcore.base.rows import unit_rows
 from relcore.migrate.trial import added_scores
 from relcore.scores.relevance import (
     JudgedQuery,
+    discounted_precision,
     ndcg,
     precision,
     read_qrels,
@@ -102,3 +103,11 @@ def test_files_that_are_no_judgements_are_refused(tmp_path, content, told):
     file.write_bytes(content)
     with pytest.raises(SpaceError, match=told):
         read_qrels(file)
+
+
+def test_discounted_precision_weighs_ranks_as_dcg_does():
+    relevance = relevance_matrix(np.array([0, 0, 1]), np.array([4, 6, 4]), np.ones(3), 3, 8)
+    lists = np.array([[4, 5, 6], [5, 4, -1], [1, 2, 3]])
+    weights = 1 / np.log2([2, 3, 4])
+    expected = np.array([weights[0] + weights[2], weights[1], 0]) / weights.sum()
+    np.testing.assert_allclose(discounted_precision(lists, relevance, 3), expected)

@@ -1,0 +1,112 @@
+"""The tab Choose of Migrate: which of several models to take, before all rows are embedded."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import jobs, messages, results, session
+from app.asking import Panel, chart_beside, lead_sentence
+from app.choose.judging import answered, judge, searches_of
+from app.choose.setup import ChooseSetup, choose_setup
+from app.encode.forms import preview
+from app.places import DATA, go
+from app.plain_text import plain
+from app.workspace import Workspace
+from relcore.choose.chart import ChoiceChart
+from relcore.choose.result import ModelChoice, ModelCost
+from relcore.choose.sample import Corpus, cost_of, whole_of
+from relcore.encoders.datasets import load_dataset
+
+_ABOUT = (
+    "Which embedding model should you take? Embed a sample of your rows (30 % or more) with two to five"
+    " models in Data, then say which rows answer some queries. The comparison stops by itself as soon as the"
+    " answer is known, or says about how many more queries it needs."
+)
+
+
+def draw(workspace: Workspace) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(_ABOUT)
+        if st.button(
+            "Embed a sample in Data", icon=":material/database:", key="choose.data", type="tertiary"
+        ):
+            go(DATA)
+    _PANEL.draw(workspace)
+
+
+def _ask(setup: ChooseSetup) -> ModelChoice | None:
+    if setup.task.blind:
+        setup = answered(setup)
+        return setup.task.answer(setup.spaces, searches_of(setup.task, setup.spaces))
+    if not setup.task.judgements and (setup.task.has_queries or setup.spaces[0].labels is None):
+        messages.info(
+            "Judgements are needed: give a file above, or judge the rows yourself.", ":material/info:"
+        )
+        return None
+    return results.result_of(
+        setup.task,
+        setup.specs,
+        label="Compare the models",
+        spaces=setup.spaces,
+        unasked_seconds=results.UNASKED_SECONDS,
+    )
+
+
+def _report(setup: ChooseSetup, found: ModelChoice) -> None:
+    report = found.report(_costs(setup))
+    lead_sentence(report)
+    if setup.task.blind:
+        judge(setup, found.is_decided)
+    if found.answer is None:
+        for note in report.notes:
+            st.caption(plain(note))
+        return
+    _offer_run(setup, found)
+    task = setup.task
+    if task.blind:
+        task = answered(setup).task
+    digests = tuple(space.digest for space in setup.spaces)
+    chart = ChoiceChart(spaces=setup.specs, digests=digests, choose=task)
+    chart_beside(chart.draw(found), "choose", report)
+
+
+def _costs(setup: ChooseSetup) -> list[ModelCost]:
+    """What each model costs for all rows, if the app embedded its rows."""
+    store = jobs.queue().store
+    costs = []
+    for spec in setup.specs[: setup.n_models]:
+        if spec.encoder is None or spec.dataset is None:
+            costs.append(ModelCost())
+            continue
+        whole = whole_of(spec.dataset)
+        about = preview(whole)
+        corpus = Corpus(whole, spec.dataset, about.n, about.n_bytes)
+        costs.append(cost_of(spec.encoder, load_dataset(spec.dataset), corpus, store))
+    return costs
+
+
+def _offer_run(setup: ChooseSetup, found: ModelChoice) -> None:
+    """Offer to embed the other rows with the chosen model, if the app embedded its sample."""
+    if not found.best or found.answer is None:
+        return
+    spec = setup.specs[found.answer.best]
+    if spec.encoder is None or spec.dataset is None or whole_of(spec.dataset) == spec.dataset:
+        return
+    whole = whole_of(spec.dataset)
+    about = preview(whole)
+    sends_to = tuple(filter(None, [spec.encoder.sends_to]))
+    label = f"Embed the other {found.n_corpus - found.n_rows:,} rows with {plain(found.best)}"
+    if sends_to:
+        label = f"Send, and {label[:1].lower()}{label[1:]}"
+    given = (whole, about.digest, about.name, [spec.encoder], {}, sends_to)
+    st.button(
+        label,
+        key="choose.run",
+        icon=":material/play_arrow:",
+        type="primary",
+        on_click=st.session_state.update,
+        args=({session.ENCODE: given},),
+    )
+
+
+_PANEL = Panel(choose_setup, _ask, _report, "Choose other models or queries above. Data loads your own.")

@@ -1,0 +1,55 @@
+"""The tab Choose: the answer by labels, and blind judging until it stops."""
+
+import numpy as np
+import pytest
+
+from app.workspace import Workspace
+from tests.app.conftest import Session, save_space
+
+N = 120
+CLASSES = np.arange(N) % 6
+PLACE = ("migrate", "Choose")
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """Two models of 120 rows: the first gathers the classes, the second has random rows."""
+    rng = np.random.default_rng(0)
+    good = np.eye(6)[CLASSES] + 0.05 * rng.normal(size=(N, 6))
+    poor = rng.normal(size=(N, 6))
+    labels = np.array(list("abcdef"))[CLASSES]
+    specs = [
+        save_space(tmp_path / f"{name}.npz", vectors, labels=labels)
+        for name, vectors in (("good", good), ("poor", poor))
+    ]
+    return Workspace(tuple(specs), *specs, tuple(f"r{row}" for row in range(12)))
+
+
+def test_labels_say_which_model_is_best(workspace, ran_in_place):
+    session = Session(workspace=workspace, place=None).open(*PLACE)
+    assert not session.errors
+    assert "good is best" in session.html
+
+
+def test_a_person_judges_until_the_comparison_stops(workspace, ran_in_place):
+    session = Session(workspace=workspace, place=None).open(*PLACE)
+    session.change("button_group", "choose.judge", "blind")
+    assert "No answer yet: 0 judged queries" in session.html
+    for number in range(40):
+        if f"choose.next-{number}" not in session.keys:
+            break
+        for box in session.at.checkbox:
+            if box.key.startswith(f"choose.row-{number}-"):
+                box.set_value(True)
+        session.click(f"choose.next-{number}")
+    assert number >= 10
+    assert "No answer yet" not in session.html
+    session.click("choose.back")
+    assert not session.errors
+
+
+def test_one_model_asks_for_more(workspace, ran_in_place):
+    session = Session(workspace=workspace, place=None).open(*PLACE)
+    session.find("multiselect", "choose.models").set_value(workspace.spaces[:1])
+    session.run()
+    assert any("Choose two models or more" in info.value for info in session.at.info)
