@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.explained.controls import COARSE, CONTROLS, NOISES, coarse, equal_noise_of
 from benchmarks.explained.planted import plant
-from benchmarks.explained.repeats import PAIRS, endings_first, repeats_of
+from benchmarks.explained.repeats import PAIRS, families_of_half, repeats_of
 from benchmarks.explained.rows import KINDS
 from relcore.explain.result import Explanation
 
@@ -80,8 +80,10 @@ def repeated(draws: int, state: int) -> None:
 
 
 def halves(draws: int, state: int) -> None:
-    found = (endings_first(np.random.default_rng([state, 11, number])) for number in range(draws))
-    _row("Word2Vec, FastText: endings first, frequency in the first five", found, "1")
+    found = [families_of_half(np.random.default_rng([state, 11, number])) for number in range(draws)]
+    firsts = ["".join(families[:1]) for families in found]
+    _row("halves of the words: endings first", [one.startswith("ending") for one in firsts], "1")
+    _row("halves of the words: frequency in the first five", ["frequency" in one for one in found], "1")
 
 
 MEASURES: dict[str, Callable[[int, int], None]] = {

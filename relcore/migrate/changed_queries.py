@@ -7,7 +7,7 @@ import numpy as np
 from relcore.base.numbers import percent
 from relcore.explain.explanation import rows_that_change
 from relcore.explain.items import RowItems
-from relcore.migrate.result import MigrationResult
+from relcore.migrate.result import TITLES, MigrationResult
 
 KEEP = "keep"
 
@@ -25,7 +25,7 @@ def changed_queries_in_words(result: MigrationResult, option: str, items: RowIte
     kind do not test it."""
     change = changed_share(result, option)
     kinds, n_features = rows_that_change(change, result.queries, items)
-    text = f"By “{option}”, {percent(float(change.mean()))} of the results of a query change."
+    text = f"By “{TITLES[option]}”, {percent(float(change.mean()))} of the results of a query change."
     if not kinds:
         return f"{text} No kind of queries changes more than others ({n_features:,} features tried)."
     for more, verb in ((True, "more"), (False, "less")):
