@@ -398,10 +398,22 @@ def check(
     for one in known:
         need_kind("known", one, Passport)
     space = as_space(space)
+    if len(space) < 2:
+        raise SpaceError(f"check: expected two rows or more, got {len(space)}; load the whole collection")
+    return _checked(space, trusted, known, other, fdr, random_state)
+
+
+def _checked(
+    space: LatentSpace,
+    trusted: MatrixLike | Passport | None,
+    known: Sequence[Passport],
+    other: MatrixLike | None,
+    fdr: float,
+    random_state: int,
+) -> Checked:
+    """`check` of a space, without the checks of its arguments."""
     X = space.vectors
     n, width = X.shape
-    if n < 2:
-        raise SpaceError(f"check: expected two rows or more, got {n}; load the whole collection")
     change = None
     if isinstance(trusted, Passport):
         change = _changed_anchors(trusted, space, random_state)
