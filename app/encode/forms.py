@@ -360,9 +360,10 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
         shown = st.pills("Encoders", shown, key=f"encode.forms-{preview.kind}{own_key}", **look, **_KEEP)
     encoders: list[Encoder] = []
     asked = [name for name in shown if times[name] is None or classes[name].unfit(preview)]
-    settings = st.expander(
-        "Settings of the encoders", icon=":material/tune:", expanded=bool(asked), key="encode.settings"
-    )
+    key = "encode.settings"
+    if asked:
+        key = "encode.settings-asked"  # one that is drawn already would stay closed
+    settings = st.expander("Settings of the encoders", icon=":material/tune:", expanded=bool(asked), key=key)
     for name in shown:
         with settings:
             st.markdown(f"**{ENCODERS[name].title}**")
@@ -399,7 +400,7 @@ def _sum(costs: Sequence[float | None]) -> float | None:
 
 def _price(encoders: Sequence[Encoder], preview: Preview) -> str:
     if not encoders:
-        return "by name"
+        return "name it below"
     seconds = _sum([cost(encoder, preview) for encoder in encoders])
     if seconds is None:
         return ""
