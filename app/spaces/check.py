@@ -78,11 +78,19 @@ def report(asked: CheckInputs, found: Checked) -> None:
     st.markdown(plain(found.sentence))
     recipe = CheckChart(space=asked.specs[0], trusted=asked.trusted, digests=asked.digests)
     told = replace(found.report(space.ids), notes=())
-    content = delimited_text(found.rows(space.ids)).encode()
+    rows = found.rows(space.ids)
+    content = delimited_text(rows).encode()
     with chart_beside(recipe.draw((space, found)), "check", told):
         exports.download(
             "Download all rows, ranked", content, f"{space.name}-check.csv", "text/csv", "check.csv"
         )
+        if found.told:
+            counts = rows.groupby("model", as_index=False).size().rename(columns={"size": "rows"})
+            st.dataframe(counts, hide_index=True, key="check.counts")
+            again = rows.id[: found.count].to_frame()
+            content = delimited_text(again).encode()
+            name = f"{space.name}-again.csv"
+            exports.download("Download rows to embed again", content, name, "text/csv", "check.again")
 
 
 _PANEL = Panel(inputs, checked, report)

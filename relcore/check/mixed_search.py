@@ -22,29 +22,31 @@ _SAMPLED = 1000  # maximum number of rows of each model by which cosines are sca
 SCRIPT = "mixed.py"
 
 
-def advice(share: float, n_pairs: int = 0) -> str:
+def advice(share: float, n_pairs: int = 0, as_good: bool = False) -> str:
     """Which search to use if a share of the rows is of another model: "repair" with 300 or more rows that
-    were embedded again, "both models" for a large share, otherwise "one model".
+    were embedded again, "both models" for a large share of a model that is known to be `as_good`, otherwise
+    "one model".
 
     Source: our measurement, docs/check.md.
     """
     if n_pairs >= PAIRS:
         return "repair"
-    if share >= LARGE:
+    if share >= LARGE and as_good:
         return "both models"
     return "one model"
 
 
 def advice_sentence(checked: Checked) -> str:
     """Which search to use for a checked collection until its rows are embedded again."""
-    share = checked.count / checked.n
-    told = f"{percent(share)} of the rows are of the other model."
-    if advice(share) == "both models":
+    share = percent(checked.count / checked.n)
+    told = f"{share} of the rows are of the other model. Until they are embedded again,"
+    again = f"With {PAIRS} of them embedded again, --again and --repair are better."
+    if advice(checked.count / checked.n, as_good=True) == "both models":
         return (
-            f"{told} Search by queries of both models, unless the other one is weak. With {PAIRS} rows that"
-            " were embedded again, --again and --repair are better."
+            f"{told} search by queries of both models only if the other one is known to be about as good, and"
+            f" by the larger part's model alone otherwise. {again}"
         )
-    return f"{told} Search by queries of the larger part's model alone: two queries gain nothing here."
+    return f"{told} search by queries of the larger part's model alone: two queries gain little. {again}"
 
 
 def mixed_scores(

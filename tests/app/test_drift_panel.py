@@ -196,5 +196,8 @@ def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
     assert at.selectbox[0].options == ["mixed"]  # the other file has too few rows
     assert any("holds vectors of two models" in one.value for one in at.markdown)
     assert any("Parts do not reveal another prompt" in one.value for one in at.caption)
-    assert "check.csv" in [one.key for one in at.get("download_button")]
+    assert {"check.csv", "check.again"} <= {one.key for one in at.get("download_button")}
+    counts = at.dataframe[0].value.set_index("model").rows
+    assert counts.sum() == 800
+    assert abs(counts["smaller part"] - 100) < 20
     assert at.get("plotly_chart")

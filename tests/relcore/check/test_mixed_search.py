@@ -57,7 +57,7 @@ def test_outside_of_relscope_it_finds_what_the_library_finds(tmp_path, monkeypat
     other = SECOND(20, 0, state=5)
     assert main(["check", "index.npz", "--trusted", "right.npz", "--mixed", "out", "--json"]) == 1
     notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
-    assert "Search by queries of both models" in notes
+    assert "search by queries of both models only if" in notes
     np.savez(tmp_path / "given.npz", X=X, ids=ids, own=own, other=other)
     found = alone(SCRIPT, tmp_path)
     told = check(LatentSpace(X, ids), trusted=right).told
@@ -91,7 +91,8 @@ def test_scale_is_the_mean_excess_over_the_quantile():
 
 
 def test_advice_follows_share_and_pairs():
-    assert [advice(share) for share in (0.1, 0.3, 0.5)] == ["one model", "one model", "both models"]
+    assert [advice(share, as_good=True) for share in (0.1, 0.3, 0.5)] == ["one model"] * 2 + ["both models"]
+    assert advice(0.5) == "one model"
     assert advice(0.02, 300) == "repair"
 
 
