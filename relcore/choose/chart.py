@@ -56,6 +56,7 @@ def choice_chart(found: ModelChoice) -> Lines:
         tuple(lines),
         "judged queries",
         f"lead of {found.names[look.best]}, {found.metric}",
+        kind="lines" if len(ns) > 1 else "points",
         baselines=((f"{short(found.epsilon)} behind", -found.epsilon),),
         alt=sentence(found),
     )
