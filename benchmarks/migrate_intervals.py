@@ -9,6 +9,9 @@ must count together with the queries was seen on other rows of Cora than `FRESH`
 
 ``choose FOLDER OUT.jsonl`` measures how often `relcore.choose` names the right one of several models, and
 ``choose-table OUT.jsonl …`` writes choose_rates.md.
+
+``thresholds FOLDER`` measures the cut-offs of `relcore.move_threshold` in the same way, and writes thresholds.md. That
+one more query without a right row must count in the interval of a share was seen on trec, npl and cranfield.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import lzma
 import sys
 from collections.abc import Callable, Iterator
 from datetime import date
-from itertools import islice
+from itertools import islice, pairwise, permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +34,21 @@ from scipy.sparse import csr_array
 from scipy.special import stdtrit
 
 from benchmarks.migrate import Queries, queries_of
-from relcore import Migration
+from relcore import LatentSpace, Migration
 from relcore.base.access import data_folder
+from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
+from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.choose.looks import LEVEL, LOOKS, looks_at
 from relcore.choose.task import Choose
 from relcore.migrate.cheaper_index import FORMS, compressed_lists, usual_change
 from relcore.migrate.cross_fitting import QueryScores, Resampling, cross_fitted, jackknife_deviations
+from relcore.migrate.cut_offs import USABLE
 from relcore.migrate.price import DEPTHS, price_of
+from relcore.migrate.score_bins import ScoreBins
+from relcore.migrate.similarities import Similarities
+from relcore.migrate.thresholds import KEEP, check_collection, hits_factor
 from relcore.migrate.trial import OPTIONS, Candidates
 from relcore.migrate.verdict import contradicts, decide
 from relcore.scores.relevance import discounted_precision, ndcg, search
@@ -67,7 +76,7 @@ TARGET = "93 % to 97 %"
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.migrate_intervals", description=__doc__)
-    parser.add_argument("what", choices=("measure", "table", "choose", "choose-table"))
+    parser.add_argument("what", choices=("measure", "table", "choose", "choose-table", "thresholds"))
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     parser.add_argument("--only", nargs="+", choices=(*DESIGNS, *CHOOSE), default=list(DESIGNS))
     parser.add_argument("--draws", type=int, default=DRAWS)
@@ -80,6 +89,18 @@ def main() -> None:
     if options.what == "choose-table":
         lines = [json.loads(line) for path in options.paths for line in path.read_text().splitlines()]
         CHOOSE_TABLE.write_text(choose_table(pd.DataFrame(lines)), encoding="utf-8")
+        return
+    if options.what == "thresholds":
+        lines = [
+            {"design": name} | line
+            for name in options.only
+            if name != "sentences"  # which have no judgements
+            for taken in DESIGNS[name](options.paths[0], name)
+            for line in thresholds_of(taken, options.draws, options.seed)
+        ]
+        refused = refusals(options.paths[0], options.only)
+        text = thresholds_table(pd.DataFrame(lines), refused, options.seed)
+        TABLE.with_name("thresholds.md").write_text(text, encoding="utf-8")
         return
     folder, out = options.paths
     if options.what == "choose":
@@ -313,6 +334,129 @@ def prices_of(taken: Queries, seed: int) -> Iterator[dict[str, Any]]:
             facts = {"kind": "price", "name": f"{one.n_candidates} candidates"}
             facts["covered"] = one.low <= other.rows <= one.high
             yield facts | {"width": (one.high - one.low) / one.rows, "touched": one.rows / taken.n}
+
+
+PER_QUERY = (3, 10, 30)  # rows per query that pass the old threshold
+QUANTITIES = ("precision", "recall", "hits", "factor")
+
+
+def thresholds_of(taken: Queries, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    """What half of the queries get by the cut-off that the other half chose, beside its interval; and the
+    verdict on separability of one half, beside that of the other. Both models are the new one in turn."""
+    yield from moves_of(taken, draws, seed)
+    yield from moves_of(taken._replace(rows=taken.rows[::-1]), draws, seed)
+
+
+def moves_of(taken: Queries, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    """The same for one change of model."""
+    relevant = [(query, row) for query, rows in enumerate(taken.relevant) for row in rows]
+    pairs = np.array(relevant).T
+    old, new = (
+        Similarities(rows[taken.n :], rows[: taken.n]) for rows in (unit_rows(side) for side in taken.rows)
+    )
+    old_bins = ScoreBins.of(old, pairs)
+    new_bins = ScoreBins.of(new, pairs)
+    q = len(taken.relevant)
+    thresholds = np.unique([old_bins.cut_passed_by(n * q) for n in PER_QUERY])
+    by_old = old_bins.counts(old, pairs, thresholds)
+    by_new = new_bins.counts(new, pairs, new_bins.places(512))
+    rng = np.random.default_rng(seed)
+    for draw in range(draws):
+        order = rng.permutation(q)
+        half, other = order[: q // 2], order[q // 2 : 2 * (q // 2)]
+        halves = by_new.take(half), by_new.take(other)
+        said, held = (one.separability(draw) for one in halves)
+        facts = {"kind": "verdict", "name": said.verdict}
+        facts["covered"] = held.verdict in (said.verdict, "undecided")
+        yield facts | {"beyond": (held.value < USABLE) == (said.verdict == "yes")}
+        before_by_place = by_old.take(half)
+        for place, keep in product(range(len(thresholds)), KEEP):
+            try:
+                wanted = before_by_place.rates(place)[keep].value
+                cut = halves[0].place_that_keeps(keep, wanted)
+            except SpaceError:
+                yield {"kind": "refused", "name": keep, "covered": True}
+                continue
+            found = halves[0].rates(cut)
+            after = {name: one.value for name, one in halves[1].rates(cut).items()}
+            if keep == "hits":
+                new_hits = by_new.passed[:, cut]
+                old_hits = by_old.passed[:, place]
+                found["factor"] = hits_factor(new_hits[half], old_hits[half], 0)
+                after["factor"] = new_hits[other].sum() / max(old_hits[other].sum(), 1)
+            for name, one in found.items():
+                facts = {"kind": keep, "name": name, "covered": one.low <= after[name] <= one.high}
+                yield facts | {"value": one.value, "width": (one.high - one.low) / 2, "real": after[name]}
+
+
+def refusals(folder: Path, names: list[str]) -> tuple[int, int]:
+    """How many moves to another collection without judgements are refused, and how many were tried. All
+    collections have row numbers as ids."""
+    spaces = []
+    for name in names:
+        for taken in DESIGNS[name](folder, name):
+            spaces += [LatentSpace(side[: taken.n], name=name) for side in taken.rows]
+    tried = 0
+    refused = 0
+    for one, other in permutations(spaces, 2):
+        same = one.vectors.shape == other.vectors.shape and np.allclose(one.vectors, other.vectors)
+        if one.name != other.name and not same:  # articles and titles have the same documents
+            tried += 1
+            try:
+                check_collection(one, other)
+            except SpaceError:
+                refused += 1
+    return refused, tried
+
+
+def thresholds_table(lines: pd.DataFrame, refused: tuple[int, int], seed: int) -> str:
+    designs = list(dict.fromkeys(lines.design))
+    verdicts = lines[lines.kind == "verdict"]
+    said = [
+        "# What do new queries get by a moved threshold?\n",
+        f"`python -m benchmarks.migrate_intervals thresholds`, {date.today()}, seed {seed}: {len(verdicts):,} halvings"
+        f" of the queries of {', '.join(designs)}; old thresholds that {', '.join(map(str, PER_QUERY))} rows per query"
+        " pass. Agreement: the other half gets what the interval says. Target: .90 to .97.\n",
+        f"| kept | measured | agreement | half-width | {' | '.join(designs)} |",
+        "|---|---|--:|--:|" + "--:|" * len(designs),
+    ]
+    for keep in KEEP:
+        for name in QUANTITIES:
+            part = lines[(lines.kind == keep) & (lines["name"] == name)]
+            if len(part):
+                each = [short(part[part.design == design].covered.mean()) for design in designs]
+                row = [keep, name, short(part.covered.mean()), short(part.width.median()), *each]
+                said.append(f"| {' | '.join(row)} |")
+    said.append("")
+    shares = lines[lines.kind.isin(list(KEEP)) & (lines["name"] == "precision")]
+    for low, high in pairwise((0, 0.3, 0.5, 0.7, 0.85, 0.95, 1.01)):
+        part = shares[(shares.value >= low) & (shares.value < high)]
+        if len(part):
+            said.append(
+                f"- Precision {short(low, 2)} to {short(min(high, 1), 2)}: agreement"
+                f" {short(part.covered.mean())} of {len(part):,}."
+            )
+    factors = lines[(lines.kind == "hits") & (lines["name"] == "factor")].real
+    said.append(
+        "- Kept hits: other queries get"
+        f" {short(factors.quantile(0.025), 2)} to {short(factors.quantile(0.975), 2)} times as many as before"
+        " (middle 95 % of the halvings)."
+    )
+    not_kept = lines[lines.kind == "refused"]
+    asked = len(verdicts) * len(PER_QUERY)
+    said.append(f"- Precision that no cut-off keeps, refused: {len(not_kept):,} of {asked:,}.")
+    for verdict in ("yes", "no", "undecided"):
+        part = verdicts[verdicts["name"] == verdict]
+        if verdict == "undecided":
+            said.append(f"- Undecided: {len(part):,}.")
+        elif len(part):
+            said.append(
+                f"- Usable: {verdict}, {len(part):,}; the other half has the opposite verdict in"
+                f" {int((~part.covered.astype(bool)).sum()):,}, and a value beyond .5 in"
+                f" {int(part.beyond.astype(bool).sum()):,} (target: at most 4 %)."
+            )
+    said.append(f"- Moves to another collection without judgements: {refused[0]} of {refused[1]} refused.")
+    return "\n".join([*said, ""])
 
 
 # The table.

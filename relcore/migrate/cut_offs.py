@@ -23,7 +23,7 @@ FEWEST_OF_KIND = 10
 WORTH_KINDS = 0.02  # gain of F1 that is worth a cut-off for each kind of query
 
 
-def ratio_interval(part: np.ndarray, whole: np.ndarray, n_new: int = 0) -> Interval:
+def ratio_interval(part: np.ndarray, whole: np.ndarray, n_new: int = 0, is_share: bool = False) -> Interval:
     r"""The ratio :math:`r = \sum_q a_q / \sum_q b_q`, and the 95 % interval of the same ratio of `n_new`
     other queries of the same kind; by default, of as many as there are.
 
@@ -36,6 +36,9 @@ def ratio_interval(part: np.ndarray, whole: np.ndarray, n_new: int = 0) -> Inter
     ----------
     part, whole : arrays (q,)
         Numerator and denominator of each query.
+    is_share : bool
+        Whether the ratio is a share, 0 … 1. Then the residual of one more query counts, which has only wrong
+        rows: queries that all have the share 1 do not show that other queries have it, too.
     """
     from scipy.special import stdtrit
 
@@ -45,14 +48,15 @@ def ratio_interval(part: np.ndarray, whole: np.ndarray, n_new: int = 0) -> Inter
         return Interval(float("nan"), float("nan"), float("nan"))
     ratio = float(part.sum()) / total
     error = (part - ratio * whole) / (total / n)
-    spread = float(np.sqrt(error @ error / (n - 1) / n))
+    squares = float(error @ error)
+    if is_share:
+        weight = n / np.count_nonzero(whole)
+        squares += (weight * ratio) ** 2
+    spread = float(np.sqrt(squares / (n - 1) / n))
     half = float(stdtrit(n - 1, 0.975)) * spread * float(np.sqrt(1 + n / (n_new or n)))
+    if is_share:
+        return Interval(ratio, max(0.0, ratio - half), min(1.0, ratio + half))
     return Interval(ratio, ratio - half, ratio + half)
-
-
-def _share(one: Interval) -> Interval:
-    """The interval within 0 … 1."""
-    return Interval(one.value, max(0.0, one.low), min(1.0, one.high))
 
 
 class Separability(NamedTuple):
@@ -147,8 +151,8 @@ class PassCounts:
         found = self.found[:, place]
         rates = {"hits": ratio_interval(passed, np.ones(len(passed)), n_new)}
         if self.relevant.any():
-            rates["precision"] = _share(ratio_interval(found, passed, n_new))
-            rates["recall"] = _share(ratio_interval(found, self.relevant, n_new))
+            rates["precision"] = ratio_interval(found, passed, n_new, is_share=True)
+            rates["recall"] = ratio_interval(found, self.relevant, n_new, is_share=True)
         return {name: rates[name] for name in QUANTITIES if name in rates}
 
     def place_that_keeps(self, quantity: str, wanted: float) -> int:

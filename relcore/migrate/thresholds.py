@@ -204,7 +204,7 @@ def moved(
         found,
         new_threshold=new.sign * float(counts.cuts[place]),
         new=counts.rates(place, wanted.n_new),
-        factor=_factor(counts.passed[:, place], at_old.passed[:, 0], wanted.n_new),
+        factor=hits_factor(counts.passed[:, place], at_old.passed[:, 0], wanted.n_new),
         error=error,
         chance=chance,
         chance_low=chance_low,
@@ -260,7 +260,7 @@ def _with_separability(found: MovedThreshold, kinds: np.ndarray | None, random_s
     return replace(found, separability=found.counts.separability(random_state), by_kind=by_kind)
 
 
-def _factor(new: np.ndarray, old: np.ndarray, n_new: int) -> Interval:
+def hits_factor(new: np.ndarray, old: np.ndarray, n_new: int) -> Interval:
     """How many times as many rows pass as before, for other queries. The interval of the ratio of sums is
     taken on a logarithmic scale, because a ratio of counts is skewed."""
     ratio = ratio_interval(new, old, n_new)

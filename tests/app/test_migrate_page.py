@@ -195,6 +195,10 @@ def test_a_moved_line_changes_what_passes(tmp_path, planted):
     assert [one.value for one in session.metric] != before
     assert len(session.table_with("relevant")) < len(listed)
     assert any("Set: cosine ≥" in one.value for one in session.code)
+    session.change("button_group", "threshold.score", "l2")
+    assert any("Set: L2 distance ≤" in one.value for one in session.code)
+    session.change("button_group", "threshold.keep", "recall")
+    assert any("keeps recall" in one.value for one in session.markdown)
     assert any("--gate precision=" in one.value for one in session.code)
     assert not session.errors
 

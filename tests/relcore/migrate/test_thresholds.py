@@ -76,6 +76,7 @@ def test_the_new_cut_off_keeps_what_the_old_one_has(score, keep):
     assert found.beats_chance
     again = records.unpack(MovedThreshold, *records.pack(found))
     assert again.describe() == found.describe()
+    assert f"<p>{found.describe()}</p>" in found._repr_html_()
 
 
 def test_a_turned_model_keeps_its_threshold_and_a_shorter_one_does_not():
@@ -86,6 +87,13 @@ def test_a_turned_model_keeps_its_threshold_and_a_shorter_one_does_not():
     halved = tuple(0.5 * rows for rows in turned)
     assert move_threshold(old, halved, 5.0, score="l2").new_threshold == pytest.approx(2.5, abs=0.01)
     assert move_threshold(old, halved, 9.0, score="inner").new_threshold == pytest.approx(2.25, abs=0.01)
+
+
+def test_queries_that_are_all_right_do_not_promise_that_others_are():
+    found = ratio_interval(np.full(30, 2.0), np.full(30, 2.0), is_share=True)
+    # one more query without a right row: 1 / √(30 · 29), Student's t with 29 degrees of freedom, √2
+    assert found.low == pytest.approx(1 - 2.0452 * np.sqrt(2 / (30 * 29)), abs=1e-4)
+    assert (found.value, found.high) == (1.0, 1.0)
 
 
 def test_an_interval_is_that_of_means_and_wider_for_fewer_new_queries(rng):
