@@ -203,7 +203,7 @@ class Checked(Reported):
         if self.verdict in ("two models", "suspicious"):
             share = percent(self.count / self.n)
             told += f"; about {self.count:,} of {self.n:,} rows ({share}) are in the smaller part"
-            if self.count / self.n > EQUAL and not (self.told and self.told.by_trusted):
+            if self.count / self.n > EQUAL and (self.told is None or self.told.either):
                 told += ", and the parts are so equal that either may be of the other model"
         return f"{told}."
 
@@ -260,7 +260,9 @@ class Checked(Reported):
             if len(values):
                 table[name] = values
         if self.told:
-            names = _MODELS if self.told.by_trusted else _PARTS
+            names = _PARTS
+            if self.told.by_trusted and not self.told.either:
+                names = _MODELS
             table["model"] = pd.Series(self.told.model).map(names)
             if len(self.told.p):
                 table["p"] = self.told.p

@@ -95,8 +95,9 @@ class RowOrigins(NamedTuple):
 
     @property
     def either(self) -> bool:
-        """Whether the parts are so equal that either may be of the right model, and no trusted rows tell."""
-        return not self.by_trusted and self.found > EQUAL * len(self.model)
+        """Whether the parts are so equal that either may be of the right model, and no trusted rows of like
+        texts tell."""
+        return (not self.by_trusted or self.shifted) and self.found > EQUAL * len(self.model)
 
     @property
     def sentence(self) -> str:
