@@ -88,12 +88,12 @@ def scores_chart(found: MovedThreshold, side: str, cut: float | None = None) -> 
     groups = {"all pairs": histogram.others}
     if found.is_judged:
         groups = {"relevant": histogram.relevant, "others": histogram.others}
-    edges = np.repeat(histogram.edges, 2)
+    edges = np.repeat(histogram.edges, 2).tolist()
     lines = [
-        Line(f"{group} (n = {counts.sum():,})", edges, _outline(counts), color=color)
+        Line(f"{group} (n = {counts.sum():,})", edges, _outline(counts).tolist(), color=color)
         for color, (group, counts) in enumerate(groups.items())
     ]
-    marks = ()
+    marks: tuple[tuple[str, float], ...] = ()
     if not np.isnan(mark):
         marks = ((name, mark),)
     title = f"{side} {SCORES[found.score].lower()}"
