@@ -129,19 +129,20 @@ def move_threshold(
     (0.6, False)
     """
     need_one_of("score", score, SCORES)
-    sides = [_side(given, score) for given in (old, new)]
-    if sides[0].shape != sides[1].shape:
+    by_old = _side(old, score)
+    by_new = _side(new, score)
+    if by_old.shape != by_new.shape:
         raise SpaceError("threshold: expected the same queries and rows by both models, got other numbers")
     if relevant is not None:
         relevant = csr_array(csr_array(relevant) > 0)
-        if relevant.shape != sides[0].shape:
+        if relevant.shape != by_old.shape:
             raise SpaceError(f"relevant: expected a row for each query, got the shape {relevant.shape}")
     elif found_on is not None:
         check_collection(*as_spaces((found_on, old[1]), ("found_on", "rows")))
     names = None
     if kinds is not None:
         names = np.array(kinds, dtype=object)
-    return moved(*sides, relevant, Wanted(threshold, keep, n_new=n_new), names)
+    return moved(by_old, by_new, relevant, Wanted(threshold, keep, n_new=n_new), names)
 
 
 def _side(given: tuple[MatrixLike, MatrixLike], score: str) -> Similarities:
@@ -194,8 +195,12 @@ def moved(
     )
     kept = {place}
     if relevant is not None:
-        found = _with_separability(found, kinds, wanted.random_state)
-        kept.add(counts.nearest(found.separability.cut))
+        separability = counts.separability(wanted.random_state)
+        by_kind = None
+        if kinds is not None:
+            by_kind = KindCutOffs.of(counts, kinds, wanted.random_state)
+        found = replace(found, separability=separability, by_kind=by_kind)
+        kept.add(counts.nearest(separability.cut))
     found = replace(found, counts=counts.thinned(_KEPT_PLACES, kept))
     if refusal:
         return found
@@ -234,7 +239,7 @@ def _old_cut(old: Similarities, bins: ScoreBins, wanted: Wanted) -> float:
 
 
 def _need_passing(at_old: PassCounts, threshold: float) -> None:
-    passing = np.count_nonzero(at_old.passed)
+    passing = int(np.count_nonzero(at_old.passed))
     if passing < FEWEST_QUERIES:
         raise SpaceError(
             f"threshold: expected one that rows of {FEWEST_QUERIES} queries or more pass, got {threshold:g},"
@@ -251,13 +256,6 @@ def _place(counts: PassCounts, old: dict[str, Interval], sign: int, wanted: Want
         return counts.place_that_keeps(wanted.keep, old[wanted.keep].value), ""
     except SpaceError as error:
         return 0, str(error)
-
-
-def _with_separability(found: MovedThreshold, kinds: np.ndarray | None, random_state: int) -> MovedThreshold:
-    by_kind = None
-    if kinds is not None:
-        by_kind = KindCutOffs.of(found.counts, kinds, random_state)
-    return replace(found, separability=found.counts.separability(random_state), by_kind=by_kind)
 
 
 def hits_factor(new: np.ndarray, old: np.ndarray, n_new: int) -> Interval:
