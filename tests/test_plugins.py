@@ -398,7 +398,7 @@ def test_names_of_the_command_line_stay_those_of_relscope(look, tmp_path, capsys
     assert naming._encoder_of_name("tfidf", "texts")[0] == "tfidf-svd"
     assert naming._encoder_of_name("cnn", "images") == ("small-vision", {"architecture": "cnn"})
     assert naming._encoder_of_name("zeros", "texts") == ("zeros", {})
-    assert "limit" not in encode_command._settings()
+    assert "limit" not in encode_command.encoder_settings()
     with pytest.raises(SystemExit) as end:
         main(["encode", "--help"])
     assert end.value.code == 0

@@ -23,7 +23,7 @@ _PER_LINE = 2
 
 
 @dataclass(frozen=True)
-class Answers:
+class JudgedQueries:
     """The judgements of a person, in the order in which they were given."""
 
     judgements: tuple[JudgedQuery, ...] = ()
@@ -109,11 +109,11 @@ def _key(setup: ChooseSetup) -> str:
     return f"choose.answers-{setup.digest[:16]}"
 
 
-def _saved(setup: ChooseSetup) -> Answers:
+def _saved(setup: ChooseSetup) -> JudgedQueries:
     with suppress(SpaceError):
-        return records.from_json(Answers, saved_value(_key(setup)) or {}, "judgements")
-    return Answers()
+        return records.from_json(JudgedQueries, saved_value(_key(setup)) or {}, "judgements")
+    return JudgedQueries()
 
 
 def _save(setup: ChooseSetup, judgements: Sequence[JudgedQuery]) -> None:
-    save_value(_key(setup), records.to_json(Answers(tuple(judgements))))
+    save_value(_key(setup), records.to_json(JudgedQueries(tuple(judgements))))

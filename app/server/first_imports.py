@@ -19,7 +19,7 @@ MODULES = (
     *("app.components.page", "app.saving", "app.toolbar", "app.spaces.shards"),
     *("app.anchors.effect", "app.anchors.panel"),
     *(f"app.compare.{name}" for name in ("choosers", "inspector", "scores", "selected_rows")),
-    "app.start.story",
+    *("app.explain.edges", "app.start.story"),
 )
 _thread: threading.Thread | None = None
 _known_modules = 0

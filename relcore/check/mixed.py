@@ -12,7 +12,7 @@ the index by cosine as (id, cosine), best first:
     LanceDB  lambda vector, n: [
                  (row["id"], 1 - row["_distance"])
                  for row in table.search(vector).distance_type("cosine").limit(n).to_list()]
-    a list   ListIndex(ids, vectors)
+    a list   ScoredList(ids, vectors)
 """
 
 from collections.abc import Callable, Sequence
@@ -75,7 +75,7 @@ def unit(x: Any) -> np.ndarray:
     return x / sizes
 
 
-class ListIndex:
+class ScoredList:
     def __init__(self, ids: Sequence[Any], vectors: Any) -> None:
         self.ids = list(ids)
         self.vectors = unit(vectors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -24,7 +25,7 @@ from relcore.migrate.similarities import SCORES, Similarities
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.score import Interval
-from relcore.spaces.matching import as_spaces
+from relcore.spaces.matching import as_pair, as_spaces
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import derangement
 
@@ -129,14 +130,12 @@ def move_threshold(
     (0.6, False)
     """
     need_one_of("score", score, SCORES)
-    by_old = _side(old, score)
-    by_new = _side(new, score)
-    if by_old.shape != by_new.shape:
-        raise SpaceError("threshold: expected the same queries and rows by both models, got other numbers")
+    old_queries, new_queries = _paired(old[0], new[0], "queries")
+    old_rows, new_rows = _paired(old[1], new[1], "rows")
+    by_old = _side(old_queries, old_rows, score)
+    by_new = _side(new_queries, new_rows, score)
     if relevant is not None:
-        relevant = csr_array(csr_array(relevant) > 0)
-        if relevant.shape != by_old.shape:
-            raise SpaceError(f"relevant: expected a row for each query, got the shape {relevant.shape}")
+        relevant = _relevant_pairs(relevant, by_old.shape)
     elif found_on is not None:
         check_collection(*as_spaces((found_on, old[1]), ("found_on", "rows")))
     names = None
@@ -145,9 +144,34 @@ def move_threshold(
     return moved(by_old, by_new, relevant, Wanted(threshold, keep, n_new=n_new), names)
 
 
-def _side(given: tuple[MatrixLike, MatrixLike], score: str) -> Similarities:
+def _paired(old: MatrixLike, new: MatrixLike, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors of the same items by both models, in the order of the old ones."""
+    first, second = as_pair(old, new)
+    if np.array_equal(first.ids, second.ids):
+        return first.vectors, second.vectors
+    places = second.index.get_indexer(first.index)
+    if len(first) != len(second) or (places < 0).any():
+        raise SpaceError(
+            f"threshold: expected the same {what} by both models, got other ids; pair them with match()"
+        )
+    return first.vectors, second.vectors[places]
+
+
+def _relevant_pairs(relevant: Any, shape: tuple[int, int]) -> csr_array:
+    """Whether each row is relevant to each query, (q, n)."""
+    try:
+        pairs = csr_array(csr_array(relevant) > 0)
+    except (TypeError, ValueError) as error:
+        raise SpaceError(
+            f"relevant: expected a matrix of grades with the shape {shape}, got {relevant!r:.40}"
+        ) from error
+    if pairs.shape != shape:
+        raise SpaceError(f"relevant: expected a row for each query, got the shape {pairs.shape}")
+    return pairs
+
+
+def _side(queries: np.ndarray, rows: np.ndarray, score: str) -> Similarities:
     """The similarities of the queries and the rows of one model."""
-    queries, rows = (space.vectors for space in as_spaces(given, ("queries", "rows")))
     if score == "cosine":
         return Similarities(unit_rows(queries), unit_rows(rows))
     return Similarities(queries, rows, score)

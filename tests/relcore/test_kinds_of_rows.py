@@ -236,6 +236,7 @@ LONG_PAIRS = {
     "Universe": universal,
     "drift": versions,
     "migrate": migrated,
+    "move_threshold": lambda X, Y: relcore.move_threshold((X, X), (Y, Y)).new_threshold,
     "panes_of": drawn,
     "show": shown,
     "stitch_matrix": stitched,

@@ -31,7 +31,7 @@ MOST = {
     "relcore/files": 110,
     "relcore/launch": 1,
     "relcore/maps": 18,
-    "relcore/migrate": 62,
+    "relcore/migrate": 57,
     "relcore/panes": 3,
     "relcore/project": 5,
     "relcore/runs": 24,

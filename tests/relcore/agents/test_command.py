@@ -27,8 +27,8 @@ ASKED = {
     ),
     "explain": (TWO | {"k": 7}, "explain first.npz second.npz -k 7"),
     "migrate": (VERSIONS | {"curve": False}, "migrate first.npz second.npz --no-curve"),
-    "drift": (VERSIONS, "drift first.npz second.npz"),
     "choose": ({"places": ["first.npz", "second.npz"]}, "choose first.npz second.npz"),
+    "drift": (VERSIONS, "drift first.npz second.npz"),
     "passport": ({"files": ["card.safetensors", "second.npz"]}, "passport check card.safetensors second.npz"),
     "check": (
         {"space": "first.npz", "trusted": "second.npz", "fdr": 0.1},

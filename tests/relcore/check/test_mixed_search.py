@@ -20,7 +20,7 @@ from tests.relcore.migrate.test_adapter_file import alone
 SCRIPT = """
 sys.path.insert(0, folder + "/out")
 import faiss, lancedb
-from mixed import ListIndex, ranked, unit
+from mixed import ScoredList, ranked, unit
 
 X, ids = given["X"], given["ids"].tolist()
 index = faiss.IndexFlatIP(X.shape[1])
@@ -35,7 +35,7 @@ searches = {
         if row >= 0
     ],
     "lancedb": lambda vector, n: [(row["id"], 1 - row["_distance"]) for row in cosines(vector, n)],
-    "list": ListIndex(ids, X),
+    "list": ScoredList(ids, X),
 }
 found = {}
 for name, search in searches.items():
@@ -106,9 +106,9 @@ def test_parts_that_are_nobodys_are_not_exported(tmp_path):
 
 def test_a_query_of_another_width_is_refused(tmp_path):
     np.savez(tmp_path / "mixed.npz", ids=np.array(["a"]), own=np.eye(4)[:2], other=np.eye(4)[2:])
-    index = mixed.ListIndex(["a", "b"], np.eye(4)[:2])
+    index = mixed.ScoredList(["a", "b"], np.eye(4)[:2])
     assert [one for one, _ in mixed.ranked(np.eye(4)[1], np.eye(4)[0], index, folder=tmp_path)]
     with pytest.raises(ValueError, match="query: expected 4 numbers"):
         mixed.ranked(np.ones(3), np.ones(4), index, folder=tmp_path)
     with pytest.raises(ValueError, match="a direction"):
-        mixed.ListIndex(["a"], np.zeros((1, 4)))
+        mixed.ScoredList(["a"], np.zeros((1, 4)))

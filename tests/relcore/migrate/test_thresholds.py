@@ -187,7 +187,7 @@ def test_what_no_threshold_can_be_moved_for_is_refused():
         move_threshold(old, new, 0.999)
     with pytest.raises(SpaceError, match="a row for each query"):
         move_threshold(old, new, relevant=relevant[:, :5])
-    with pytest.raises(SpaceError, match="the same queries and rows"):
+    with pytest.raises(SpaceError, match="paired by row"):
         move_threshold(old, (new[0], new[1][:50]))
 
 
@@ -318,3 +318,21 @@ def test_what_the_command_cannot_do_is_refused(refuse, vectors):
     assert "pass judgements of some queries" in refuse(call, other)
     assert "leave one out" in refuse(JUDGED, "--qrels qrels.txt --accepted accepted.csv")
     assert "expected both --queries-old" in refuse(call, "--accepted accepted.csv")
+
+
+def test_queries_and_rows_of_other_orders_are_paired_by_id():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 8))
+    queries = rng.normal(size=(40, 8))
+    turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    order = rng.permutation(300)
+    ids = np.array([f"r{row}" for row in range(300)])
+    old = queries, LatentSpace(rows, ids)
+    shuffled = LatentSpace((rows @ turn)[order], ids[order])
+    known = move_threshold((queries, rows), (queries @ turn, rows @ turn), 0.6)
+    assert move_threshold(old, (queries @ turn, shuffled), 0.6).new_threshold == pytest.approx(
+        known.new_threshold, abs=1e-6
+    )
+    others = LatentSpace(rows @ turn, [f"other {row}" for row in range(300)])
+    with pytest.raises(SpaceError, match=r"the same rows by both models, .* match\(\)"):
+        move_threshold(old, (queries @ turn, others), 0.6)
