@@ -483,7 +483,7 @@ FIGURES = Family(
         "scores": Named("", ".compare.pictures:Scores"),
         "anchor-audit": Named("", ".audit.anchor_audit:AnchorAudit"),
         "drift": Named("", ".drift.chart:DriftChart"),
-        "drift-map": Named("", ".drift.moved_rows:DriftMap"),
+        "drift-rows": Named("", ".drift.moved_rows:DriftMap"),
         "all-pairs": Named("", ".compare.pictures:PairMap"),
         "reasons": Named("", ".explain.chart:ReasonsChart"),
         "universe": Named("", ".universe.charts:UniverseChart"),

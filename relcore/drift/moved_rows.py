@@ -29,7 +29,7 @@ _TITLE = "moved"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftMap(Recipe, figure="drift-map"):
+class DriftMap(Recipe, figure="drift-rows"):
     """A figure of the rows of two versions in the same axes, coloured by how far each row moved.
 
     Examples
@@ -37,7 +37,7 @@ class DriftMap(Recipe, figure="drift-map"):
     >>> from relcore import DriftMap, SpaceSpec
     >>> first, second = (SpaceSpec("file", name) for name in ("old.npy", "new.npy"))
     >>> DriftMap(old=first, new=second).figure
-    'drift-map'
+    'drift-rows'
     """
 
     old: SpaceSpec
@@ -50,7 +50,7 @@ class DriftMap(Recipe, figure="drift-map"):
 
     def draw(self, result: Scene | None = None) -> Exportable:
         scene = result or moved_scene(self.loaded(), self.drift)
-        return scene_exportable(scene, self.to_json(), name="relscope-drift-map")
+        return scene_exportable(scene, self.to_json(), name="relscope-drift-rows")
 
 
 def moved_scene(spaces: Sequence[LatentSpace], spec: DriftCheck) -> Scene:

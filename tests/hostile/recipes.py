@@ -34,7 +34,7 @@ NEWER = {
         "drift": {"k": 5, "shared": True},
         "thresholds": {"new_queries": {"lost": 0.5}},
     },
-    "drift-map": {"old": _FILE, "new": _FILE, "drift": {"k": 5}},
+    "drift-rows": {"old": _FILE, "new": _FILE, "drift": {"k": 5}},
     "cascade-price": {"spaces": [*_TWO, *_TWO], "migration": {"n_pairs": 50, "n_candidates": 20}},
     "passport": {"passport": _FILE, "new": _FILE, "anchors": ["a", "b"]},
     "model-choice": {"spaces": _TWO, "choose": {"epsilon": 0.1, "judgements": _MIGRATION["judgements"]}},
