@@ -28,7 +28,7 @@ def draw_moved_rows(specs: tuple[SpaceSpec, SpaceSpec]) -> None:
     def receive(event: PaneEvent) -> None:
         if event.hidden is not None:
             st.session_state[_HIDDEN] = event.hidden[0]
-        elif event.named is None:
+        elif event.kind in ("select", "click", "clear"):
             session.select(tuple(scene.ids[event.rows]))
 
     selected = np.flatnonzero(np.isin(scene.ids, session.selection()))

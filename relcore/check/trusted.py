@@ -8,7 +8,7 @@ from relcore.base.errors import SpaceError
 from relcore.passport.passport import Passport
 from relcore.passport.two_parts import ShortAxes
 from relcore.spaces.matching import as_space
-from relcore.spaces.space import MatrixLike
+from relcore.spaces.space import LatentSpace, MatrixLike
 
 # minimum numbers of trusted rows, of the right model and of the other one
 TRUSTED_ROWS = 100
@@ -22,14 +22,12 @@ def axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortAx
     """
     if isinstance(trusted, Passport) and (axes := trusted.fingerprint) and len(axes.axes) == width:
         return axes
-    if isinstance(trusted, Passport):
-        sample = trusted.space
-    else:
-        sample = as_space(trusted, "trusted")
-    if sample.dimension == width and len(sample) >= TRUSTED_ROWS:
-        return ShortAxes.of(np.asarray(sample.vectors))
+    rows = rows_of(trusted, width)
+    if rows is not None:
+        return ShortAxes.of(rows)
     if not needed:
         return None
+    sample = _space_of(trusted)
     raise SpaceError(
         f"trusted: expected {TRUSTED_ROWS} rows or more with {width} numbers, got {len(sample):,} with"
         f" {sample.dimension}; give rows of the model that should have made all"
@@ -41,10 +39,16 @@ def rows_of(trusted: MatrixLike | Passport | None, width: int) -> np.ndarray | N
     may be."""
     if trusted is None:
         return None
-    sample = trusted.space if isinstance(trusted, Passport) else as_space(trusted, "trusted")
+    sample = _space_of(trusted)
     if sample.dimension != width or len(sample) < TRUSTED_ROWS:
         return None
     return np.asarray(sample.vectors)
+
+
+def _space_of(trusted: MatrixLike | Passport) -> LatentSpace:
+    if isinstance(trusted, Passport):
+        return trusted.space
+    return as_space(trusted, "trusted")
 
 
 def other_rows_of(other: MatrixLike | None, width: int, has_trusted: bool) -> np.ndarray | None:

@@ -12,26 +12,14 @@ from relcore.base.errors import SpaceError
 from relcore.check.origins import _cut, conformal_p, false_share, row_origins
 from relcore.cli import main
 from relcore.files.saving import save_space
+from tests.relcore.passport.planted import model
 
 D = 64
 N = 1500
 
 
-def model(seed):
-    """A rotated basis whose axes a model uses unequally: a function that makes n rows of a topic."""
-    rng = np.random.default_rng((seed, 1))
-    basis = np.linalg.qr(rng.normal(size=(D, D)))[0] * np.geomspace(1, 0.05, D)[:, None]
-
-    def rows(n, topic=0, state=0):
-        own = np.random.default_rng((seed, topic, state))
-        middle = np.random.default_rng((seed, topic)).normal(size=8) @ basis[:8]
-        return (own.normal(size=(n, D)) @ basis + 2 * middle).astype(np.float32)
-
-    return rows
-
-
-FIRST = model(0)
-SECOND = model(1)
+FIRST = model(0, D)
+SECOND = model(1, D)
 
 
 def mixed(share):

@@ -50,6 +50,16 @@ def model(topics, noise, width, seed, offset=0.0):
     return turned + noise * rng.normal(size=turned.shape) + offset
 
 
+def write_migration(folder):
+    """Write the spaces and the judgements of a small migration, and return both."""
+    spaces, judgements = migration_spaces(n=300, n_queries=40)
+    for name, space in zip(("old", "new", "q_old", "q_new"), spaces, strict=True):
+        np.savez(folder / f"{name}.npz", vectors=space.vectors, ids=space.ids.astype(str))
+    lines = [f"{one.query} 0 {one.row} {one.grade:.0f}\n" for one in judgements]
+    (folder / "qrels.txt").write_text("".join(lines), encoding="utf-8")
+    return spaces, judgements
+
+
 def migration_spaces(n=400, n_queries=60, old_topics=12, new_topics=12, noise=0.2, n_new=None):
     """Old and new vectors of n documents, queries by both models, and judgements: for each query, the five
     nearest documents by all twelve topics. A model that sees fewer topics is worse.

@@ -12,19 +12,14 @@ from relcore.migrate.blind_test import Answer, BlindAnswers, questions
 from relcore.migrate.changed_queries import changed_share
 from relcore.migrate.migration import Migration
 from relcore.migrate.thresholds import ThresholdChange
-from tests.relcore.migrate.planted import migration_spaces
+from tests.relcore.migrate.planted import write_migration
 
 pytestmark = pytest.mark.usefixtures("own_store")
 
 
 @pytest.fixture
 def vectors(tmp_path):
-    spaces, judgements = migration_spaces(n=300, n_queries=40)
-    for name, space in zip(("old", "new", "q_old", "q_new"), spaces, strict=True):
-        np.savez(tmp_path / f"{name}.npz", vectors=space.vectors, ids=space.ids.astype(str))
-    lines = [f"{one.query} 0 {one.row} {one.grade:.0f}\n" for one in judgements]
-    (tmp_path / "qrels.txt").write_text("".join(lines), encoding="utf-8")
-    return spaces
+    return write_migration(tmp_path)[0]
 
 
 JUDGED = "migrate old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt"

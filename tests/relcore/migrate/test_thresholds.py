@@ -18,7 +18,7 @@ from relcore.migrate.threshold_command import accepted_pairs
 from relcore.migrate.thresholds import ThresholdChange, Wanted, check_collection, move_threshold, moved
 from relcore.scores.relevance import JudgedQuery
 from relcore.spaces.space import LatentSpace
-from tests.relcore.migrate.planted import migration_spaces
+from tests.relcore.migrate.planted import write_migration
 
 pytestmark = pytest.mark.usefixtures("own_store")
 JUDGED = "migrate old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --no-curve"
@@ -251,11 +251,7 @@ def test_gates_that_mean_nothing_are_refused(text):
 
 @pytest.fixture
 def vectors(tmp_path):
-    spaces, judgements = migration_spaces(n=300, n_queries=40)
-    for name, space in zip(("old", "new", "q_old", "q_new"), spaces, strict=True):
-        np.savez(tmp_path / f"{name}.npz", vectors=space.vectors, ids=space.ids.astype(str))
-    lines = [f"{one.query} 0 {one.row} {one.grade:.0f}\n" for one in judgements]
-    (tmp_path / "qrels.txt").write_text("".join(lines), encoding="utf-8")
+    spaces, judgements = write_migration(tmp_path)
     pairs = [f"{one.query},{one.row}\n" for one in judgements[::2]]
     (tmp_path / "accepted.csv").write_text("".join(["query,row\n", *pairs]), encoding="utf-8")
     return spaces, judgements

@@ -18,26 +18,14 @@ from relcore.engine.engine import Engine
 from relcore.files.saving import save_space
 from relcore.passport.recipes import MIXED
 from relcore.passport.two_parts import ShortAxes, parts_of
+from tests.relcore.passport.planted import model
 
 D = 128
 N = 2400
 
 
-def model(seed):
-    """A rotated basis whose axes a model uses unequally: a function that makes n rows of a topic."""
-    rng = np.random.default_rng((seed, 1))
-    basis = np.linalg.qr(rng.normal(size=(D, D)))[0] * np.geomspace(1, 0.05, D)[:, None]
-
-    def rows(n, topic=0, state=0):
-        own = np.random.default_rng((seed, topic, state))
-        middle = np.random.default_rng((seed, topic)).normal(size=8) @ basis[:8]
-        return (own.normal(size=(n, D)) @ basis + 2 * middle).astype(np.float32)
-
-    return rows
-
-
-FIRST = model(0)
-SECOND = model(1)
+FIRST = model(0, D)
+SECOND = model(1, D)
 
 
 def space(X, name=""):
@@ -264,7 +252,7 @@ def test_passport_compares_anchors_ranks_rows_and_names_family(mixed, tmp_path, 
     told = json.loads(capsys.readouterr().out)
     assert (told["verdict"], told["known"]) == ("two models", "first")
     assert "Anchors of the passport: Same: the same vectors." in " ".join(told["notes"])
-    assert name_of(model(2)(800), passports) == ""
+    assert name_of(model(2, D)(800), passports) == ""
     with pytest.raises(SpaceError, match="expected vectors of 3 domains or more"):
         passports[0].with_fingerprint(domains[:2])
     with pytest.raises(SpaceError, match="with a fingerprint"):
