@@ -1,10 +1,15 @@
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
+from PIL import Image
 
 from app.workspace import Workspace
+from relcore.encoders.pictures import png_thumbnail
 from relcore.figures.colorings import SELECTED_ROWS
 from tests.app.conftest import Session, save_space
 
@@ -140,3 +145,44 @@ def test_few_rows_are_told_and_the_rows_that_changed_are_listed(make_session):
     assert any("100" in one.value for one in session.at.info)
     session.click("explain.colour")
     assert session.workspace.view.color_by == "agreement"
+
+
+def gathered_rows(folder, **items):
+    """Two spaces of 400 rows, whose items are in a table; the second space gathers every fourth row."""
+    rng = np.random.default_rng(2)
+    first = rng.normal(size=(400, 6))
+    second = first.copy()
+    second[::4] += 8
+    ids = [f"r{row}" for row in range(400)]
+    table = folder / "items.parquet"
+    parquet.write_table(pa.table({"id": ids, **items}), table)
+    specs = [
+        replace(save_space(folder / f"{name}.npz", rows), options=(("metadata", str(table)),))
+        for name, rows in (("first", first), ("second", second))
+    ]
+    return Workspace(tuple(specs), *specs, tuple(ids[:12]))
+
+
+def test_reasons_of_texts_are_words_and_their_examples_are_texts(tmp_path, ran_in_place):
+    nouns = [("harbour", "mill", "orchard", "quarry")[row % 4] for row in range(400)]
+    texts = [f"Number {row}: a {noun}." for row, noun in enumerate(nouns)]
+    session = Session(workspace=gathered_rows(tmp_path, text=texts), place=None).open(*PLACE)
+    assert not session.errors
+    assert "harbour" in session.text
+    session.click("explain.open-0")
+    assert selection(session) == tuple(f"r{row}" for row in range(0, 400, 4))
+    assert 'class="relscope-examples relscope-texts"' in session.html
+    examples = session.html.partition('class="relscope-examples')[2]
+    assert len(re.findall(r"<h4[^>]*>Number \d+: a harbour\.</h4>", examples)) == 3
+
+
+def test_reasons_of_pictures_are_their_looks_and_their_examples_are_pictures(tmp_path, ran_in_place):
+    red, blue = (png_thumbnail(Image.new("RGB", (8, 8), color), 8) for color in ("red", "blue"))
+    pictures = [red if row % 4 == 0 else blue for row in range(400)]
+    session = Session(workspace=gathered_rows(tmp_path, picture=pictures), place=None).open(*PLACE)
+    assert not session.errors
+    assert "pictures that are mostly red" in session.text
+    session.click("explain.open-0")
+    assert selection(session) == tuple(f"r{row}" for row in range(0, 400, 4))
+    examples = session.html.partition('class="relscope-examples"')[2]
+    assert examples.count("<img") >= 3
