@@ -287,7 +287,7 @@ class Checked(Reported):
             tables = [Table.of("marks", marks)]
         if len(self.ranks):
             first = self.rows(ids).head(_SHOWN)
-            cells = [list(map(_cell, row)) for row in first.to_numpy()]
+            cells = [list(map(_cell, first.columns, row)) for row in first.to_numpy()]
             caption = f"The first {len(first)} of {self.n:,} rows, ranked"
             head = [_HEADS.get(name, name) for name in first.columns]
             tables.append(Table("ranking", first, [head, *cells], caption=caption))
@@ -458,10 +458,12 @@ def _checked(
     )
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return short(value, 1)
-    return str(value)
+def _cell(column: str, value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if column == "p":
+        return short(value)
+    return short(value, 1)
 
 
 def _changed_anchors(passport: Passport, space: LatentSpace, random_state: int) -> PassportChange | None:

@@ -1,6 +1,7 @@
 """Which model made each row: parts, p-values, bounds and refusals."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from scipy.stats import beta, kstest
 
 from relcore import LatentSpace, check
 from relcore.base.errors import SpaceError
+from relcore.check.mixed_search import export_mixed
 from relcore.check.origins import _cut, conformal_p, false_share, row_origins
 from relcore.cli import main
 from relcore.files.saving import save_space
@@ -77,6 +79,33 @@ def test_equal_parts_without_trusted_rows_are_nobodys():
     small = check(mixed(0.1)[0])
     assert not small.told.either
     assert "Without trusted rows there are no p-values" in small.sentence
+
+
+@pytest.mark.parametrize("share", [0.46, 0.5])
+def test_equal_parts_are_nobodys_with_trusted_rows_of_other_texts_too(share):
+    X, truth = mixed(share)
+    found = check(X, trusted=FIRST(200, 7, state=9))
+    told = found.told
+    agreement = np.mean((told.model == 1) == truth)
+    assert max(agreement, 1 - agreement) > 0.99
+    assert (told.shifted, told.either) == (True, True)
+    assert told.sentence.startswith("Two parts, of ")
+    assert "whose is unknown" in found.headline + found.sentence
+    assert "either may be of the other model" in found.headline
+    assert {*found.rows(np.arange(N)).model} == {"larger part", "smaller part"}
+    with pytest.raises(SpaceError, match="a check that knows the model of each row"):
+        export_mixed(LatentSpace(X), found, Path("unused"))
+    like = check(X, trusted=trusted()).told
+    assert (like.shifted, like.either) == (False, False)
+    assert np.mean((like.model == 1) == truth) > 0.95
+
+
+def test_a_notebook_shows_the_model_of_each_row():
+    shown = check(mixed(0.1)[0], trusted=trusted())._repr_html_()
+    least = 1 / 101  # the smallest p-value by 100 held-out rows
+    for cell in ("another model", f"{least:.3f}".removeprefix("0")):
+        assert f">{cell}</td>" in shown
+    assert "held-out trusted rows" in shown
 
 
 @pytest.mark.parametrize("rows", [None, trusted()])
