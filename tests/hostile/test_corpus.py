@@ -35,8 +35,8 @@ def failures(found):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_inputs_are_refused_with_a_clear_error_or_read_rightly(name):
-    found = verdicts(30)[name]
-    assert len(found) > 2
+    found = verdicts(90)[name]
+    assert found
     assert failures(found) == []
 
 

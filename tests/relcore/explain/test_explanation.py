@@ -111,8 +111,7 @@ def test_random_columns_are_no_reason_for_two_models(rng):
     assert own == []
 
 
-@pytest.mark.parametrize("coarse_side", [0, 1])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "coarse_side"), [(kind, place % 2) for place, kind in enumerate(KINDS)])
 def test_coarser_copy_is_called_one(rng, words, kind, coarse_side):
     level = 2.0 if kind in (FEWER, PRINCIPAL) else 0.9
     worse = Coarsening(words.vectors, kind, 3).rows(level)
