@@ -43,7 +43,6 @@ _REGION = 40  # number of queries per region
 _PARTS = 3
 _EXAMPLES = 3
 _DEVIATION = 3.5  # z-score from which a feature stands out in its family
-_OWN = 0.5  # share of a difference that earlier reasons must leave
 _ALIKE = 0.5  # of two features with this share of their rows in common, one is listed
 
 
@@ -129,9 +128,8 @@ class ReasonSearch:
             suggesting = [one.of_part(self.suggesting) for one in responses]
             testing = [one.of_part(~self.suggesting) for one in responses]
         found = evidence_of(testing, proposed(suggesting, self._candidates(coarser)), len(self.features))
-        coarse = coarser is not None
         significant = [one for one in found if one.significant]
-        reasons = [self._reason(plain, plain_suggesting, one, coarse) for one in significant]
+        reasons = [self._reason(plain, plain_suggesting, one) for one in significant]
         kept = [reason for reason in reasons if reason is not None][:MOST_REASONS]
         numbers = [one.number for one, reason in zip(significant, reasons, strict=True) if reason in kept]
         first, second = self.both
@@ -184,17 +182,13 @@ class ReasonSearch:
             responses.append(of_neighbours(self.queries, lists, self.features, self.regions))
         return coarser, responses
 
-    def _reason(
-        self, response: Response, suggesting: Response, found: FeatureEvidence, coarse: bool
-    ) -> Reason | None:
+    def _reason(self, response: Response, suggesting: Response, found: FeatureEvidence) -> Reason | None:
         """The reason for a tested feature. None if the plain difference has another sign than what was
-        tested, or if earlier reasons explain most of it."""
+        tested, or is too small, which may be where one space is coarser."""
         inside = response.members_of(found.number)
         rows = response.rows_of(found.number, response.whole())
         difference = float(rows.sum() / inside.sum())
         if difference * found.effect <= 0 or abs(difference) < SMALLEST:
-            return None
-        if not coarse and abs(found.effect) < _OWN * abs(difference):
             return None
         return self._described(response, suggesting, found)
 

@@ -84,6 +84,41 @@ def test_effect_of_numbers_is_the_difference_from_the_mean(rng):
     assert found.significant
 
 
+def proposed_titles(numbers, columns):
+    """The features (title → rows (n,) bool) that are proposed for these numbers, and those that are significant."""
+    features = Features([sets("kind", [(title, "", rows) for title, rows in columns.items()])], len(numbers))
+    response = of_numbers(np.arange(len(numbers)), numbers, features, np.arange(len(numbers)) % 40)
+    none = np.zeros(len(features), dtype=bool)
+    found = proposed([response], Proposable(features.whole_of, none, none))
+    significant = [one.number for one in evidence_of([response], found, len(features)) if one.significant]
+    return [[features.listed[number].title for number in some] for some in (found, significant)]
+
+
+@pytest.mark.parametrize(("common", "expected"), [(450, ["large", "small"]), (600, ["large"])])
+def test_a_difference_of_which_half_is_left_is_a_reason(rng, common, expected):
+    """The rows of "small" have .035 more than all. Without those that "large" has, too, .019 or .014 are left: both are
+    below .02, but only .019 is more than half of .035."""
+    rows = np.arange(10_000)
+    large = rows < 2000
+    small = (rows >= 2000 - common) & (rows < 3000 - common)
+    numbers = np.where(large & ~small, 0.4, 0.0) + 0.035 * small
+    rest = ~large & ~small
+    numbers[rest] -= numbers.sum() / rest.sum()
+    numbers += 0.01 * rng.normal(size=len(rows))
+    assert proposed_titles(numbers, {"large": large, "small": small}) == [expected, expected]
+
+
+def test_of_nested_features_the_one_with_the_larger_difference_is_first(rng):
+    """Texts with a word are gathered. The total of the class that has the word is a little larger, because its other
+    texts have a little more, too."""
+    rows = np.arange(5000)
+    word = rows < 250
+    class_ = rows < 300
+    numbers = 0.4 * word + 0.1 * class_ + 0.1 * rng.normal(size=len(rows))
+    found, _ = proposed_titles(numbers, {"class": class_, "word": word})
+    assert found[0] == "word"
+
+
 def test_smallest_effect_falls_with_rows(rng):
     sizes = []
     for n in (800, 8000):
