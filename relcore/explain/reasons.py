@@ -54,7 +54,7 @@ class FeatureEvidence:
     def significant(self) -> bool:
         """Whether the effect is clear, and large enough: `SMALLEST` with all terms, and half of that without
         those that earlier features explain, which leave less to differ."""
-        return self.p < SIGNIFICANT and bool(_enough(np.float64(self.effect), np.float64(self.whole)))
+        return self.p < SIGNIFICANT and bool(_enough(np.asarray(self.effect), np.asarray(self.whole)))
 
 
 def _enough(effect: np.ndarray, whole: np.ndarray) -> np.ndarray:
