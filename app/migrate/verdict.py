@@ -18,7 +18,7 @@ from relcore.migrate.charts import CascadePrice, MigrationChart
 from relcore.migrate.cheaper_index import CheaperIndex
 from relcore.migrate.migration import LEFT_OUT
 from relcore.migrate.price import UNKNOWN, Rate
-from relcore.migrate.result import TITLES, MigrationResult
+from relcore.migrate.result import TITLES, MigrationResult, change_text
 from relcore.migrate.verdict import NEIGHBOURS
 
 
@@ -82,8 +82,32 @@ def _options(result: MigrationResult, rate: Rate, note: str) -> None:
     html = Table(shown=result.overview(rate), caption=note).html()
     for name, told in result.explained.items():
         html = html.replace(f"{TITLES[name]}</td>", f"{TITLES[name]}<small>{told}</small></td>", 1)
+    for change, bar in _interval_bars(result):
+        html = html.replace(f"{change}</td>", f"{change}{bar}</td>", 1)
     with st.container(key="migrate-options"):
         st.html(f'<div class="relscope-report">{linked_html(html)}</div>')
+
+
+def _interval_bars(result: MigrationResult) -> list[tuple[str, str]]:
+    """For each option that is compared with "keep", the text of its change, and the HTML of a dot and a bar:
+    the change and its interval. All bars have the same scale, and a line marks no change."""
+    changes = [one.to_keep for one in map(result.option, result.shown) if one and one.to_keep]
+    if not changes:
+        return []
+    low = min(0.0, *(one.low for one in changes))
+    width = max(0.0, *(one.high for one in changes)) - low
+    if not width:
+        return []
+
+    def place(value: float) -> str:
+        return f"{3 + 94 * (value - low) / width:.1f}%"
+
+    bars = []
+    for one in changes:
+        places = {"low": one.low, "value": one.value, "high": one.high, "keep": 0.0}
+        style = ";".join(f"--{name}:{place(value)}" for name, value in places.items())
+        bars.append((change_text(one), f'<span class="relscope-interval" style="{style}"><i></i></span>'))
+    return bars
 
 
 _RELEVANT = {

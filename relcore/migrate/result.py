@@ -49,7 +49,8 @@ _FINDERS = {
 }
 
 
-def _change(gain: Interval | None) -> str:
+def change_text(gain: Interval | None) -> str:
+    """A change with its interval as text: ``+.044 (.032 … .057)``; ``–`` if it was not measured."""
     if gain:
         return f"{signed(gain.value)} ({gain.band})"
     return "–"
@@ -284,12 +285,13 @@ class MigrationResult(Reported):
             mark = ""
             if option == self.verdict.option:
                 mark = RECOMMENDED
-            scored = ["–", "–"]
+            scored = ["–", "–", "–"]
             if score:
-                scored = [short(score.value), band(score.low, score.high)]
+                interval = band(score.low, score.high)
+                scored = [short(score.value), interval, change_text(score.to_keep)]
             costs = [self._rows_to_embed(option), self._year(option, rate)]
             models = f"{self.cost_of(option).models_per_query}"
-            cells.append([mark + TITLES[option], *scored, _change(score and score.to_keep), *costs, models])
+            cells.append([mark + TITLES[option], *scored, *costs, models])
         return cells
 
     def details(self) -> list[list[str]]:
@@ -304,7 +306,7 @@ class MigrationResult(Reported):
             scored = ["–", "–", "–"]
             if score:
                 moved = f"± {short(score.by_pairs)}" if score.by_pairs else "–"
-                scored = [short(score.chance), _change(score.to_reembed), moved]
+                scored = [short(score.chance), change_text(score.to_reembed), moved]
             index = f"{cost.searches_per_query}", readable(cost.index_bytes), _SAID[cost.rewrites]
             cells.append([TITLES[option], *scored, *index])
         return cells

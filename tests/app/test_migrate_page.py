@@ -64,6 +64,11 @@ def test_the_page_and_the_command_give_the_same_digits(tmp_path, planted, capsys
     main()
     found = json.loads(capsys.readouterr().out)
     assert table["new model's 10 neighbours"].tolist()[:3] == [short(row["score"]) for row in found["rows"]]
+    changes = [one for one in table["vs keep"] if one != "–"]
+    values = [float(one.split()[0].replace("−", "-")) for one in changes]
+    dots = [float(one) for one in re.findall(r"--value:([\d.]+)%", session.html)]
+    assert len(dots) == len(values) > 1
+    np.testing.assert_allclose(np.corrcoef(dots, values)[0, 1], 1, atol=0.01)  # one scale for all
     assert details["chance"].tolist()[:3] == [short(row["chance"]) for row in found["rows"]]
     assert "No verdict" in session.html
     assert found["verdict"]["option"] == ""
