@@ -2,9 +2,9 @@
 how often it finds what is not there, and whether its reasons hold on other rows, with the target beside each figure.
 
 Rows are random parts of the bundled words, of sentences and digits, each encoded here; captions are those of
-Multi30k in the data folder, if it is there. A draw is a random part, a random level and a random choice of features;
-STATE changes all of them. It prints a table, and the false and missed reasons to stderr. 200 draws of each case take
-about an hour and a half of one core.
+Multi30k and digits by four networks those of MNIST, if the data folder has them. A draw is a random part, a random
+level and a random choice of features; STATE changes all of them. It prints a table, and the false and missed reasons
+to stderr. 200 draws of each case take about an hour and a half of one core.
 """
 
 from __future__ import annotations

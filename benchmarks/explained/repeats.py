@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from itertools import combinations
+from typing import get_args
 
 import numpy as np
 
-from benchmarks.explained.rows import WORDS, dataset_of, digits, network, sentences
+from benchmarks.explained.rows import WORDS, sentences
 from relcore import load_space
 from relcore.base.access import data_folder
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
+from relcore.encoders.vision import SmallVision
+from relcore.encoders.vision_networks import Architecture
 from relcore.engine.nearest import nearest_within
 from relcore.explain.explanation import Explain, _families
 from relcore.explain.items import RowItems
@@ -27,7 +32,7 @@ K = 10
 _TEXTS = 3000  # number of sentences, and of captions
 _WORDS = 6000  # number of words of a draw
 _HALF = 10_000  # half of the bundled words
-_WIDTHS = (16, 32, 64, 128)  # of the hidden layers of four networks
+_AT_ONCE = 500  # number of pictures that are encoded at once
 _AGAIN = 0.5  # share of the size that must remain
 
 
@@ -150,16 +155,45 @@ def _texts_by(source: str, names: tuple[str, str], rng: np.random.Generator) -> 
     return first, second, items
 
 
-def _digits_by(states: tuple[int, int], rng: np.random.Generator) -> Made:
-    pictures, _, labels = digits()
-    ids = [f"picture/{row}" for row in range(len(labels))]
-    first, second = (
-        LatentSpace(network(state, _WIDTHS[state]), ids, name=f"network {state}", labels=labels)
-        for state in states
+@cache
+def _digits() -> Dataset | None:
+    """The 10,000 test digits of MNIST."""
+    folder = data_folder()
+    if folder is None or not (folder / "mnist").is_dir():
+        return None
+    import pandas as pd
+    from PIL import Image
+
+    frame = pd.read_parquet(folder / "mnist" / "test.parquet")
+    files = [one["bytes"] for one in frame.image]
+    pictures = [Image.open(io.BytesIO(file)) for file in files]
+    return Dataset(
+        lambda start, stop: pictures[start:stop],
+        [f"picture/{row}" for row in range(len(pictures))],
+        name="mnist",
+        kind="images",
+        labels=frame.label.astype(str).tolist(),
+        content=lambda: files,
     )
+
+
+@cache
+def _by_network(data: Dataset, name: Architecture) -> LatentSpace:
+    encode = SmallVision(name).prepare(data, silent)
+    parts = []
+    for start in range(0, len(data), _AT_ONCE):
+        parts += encode(data.items(start, min(start + _AT_ONCE, len(data)))).values()
+    return LatentSpace(np.float32(np.concatenate(parts)), data.ids, name=name, labels=data.labels)
+
+
+def _digits_by(names: tuple[Architecture, Architecture], rng: np.random.Generator) -> Made | None:
+    data = _digits()
+    if data is None:
+        return None
     items = RowItems()
-    items.picture_tables.append(dataset_of(ids, pictures))
-    return first, second, items
+    items.picture_tables.append(data)
+    first, second = names
+    return _by_network(data, first), _by_network(data, second), items
 
 
 _OF_TEXTS = (("MiniLM", "LSA"), ("MiniLM", "pooled words"), ("LSA", "pooled words"))
@@ -171,9 +205,8 @@ PAIRS: dict[str, Callable[[np.random.Generator], Made | None]] = {
         for first, second in _OF_TEXTS
     },
     **{
-        f"digits, networks of {_WIDTHS[first]} and {_WIDTHS[second]}": partial(_digits_by, (first, second))
-        for second in range(len(_WIDTHS))
-        for first in range(second)
+        f"digits, {first} and {second}": partial(_digits_by, (first, second))
+        for first, second in combinations(get_args(Architecture), 2)
     },
 }
 

@@ -65,12 +65,12 @@ def digits() -> tuple[list, np.ndarray, np.ndarray]:
 
 
 @cache
-def network(state: int, width: int = 64) -> np.ndarray:
+def network(state: int) -> np.ndarray:
     """The hidden layer of a network that was trained on the digits from this random state."""
     from sklearn.neural_network import MLPClassifier
 
     _, pixels, labels = digits()
-    model = MLPClassifier((width,), max_iter=25, random_state=state, learning_rate_init=0.005)
+    model = MLPClassifier((64,), max_iter=25, random_state=state, learning_rate_init=0.005)
     model.fit(pixels / 16, labels)
     return np.float32(np.maximum(pixels / 16 @ model.coefs_[0] + model.intercepts_[0], 0))
 

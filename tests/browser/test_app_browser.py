@@ -11,6 +11,7 @@ from relcore.figures.export import read_recipe
 from relcore.figures.style import DARK, LIGHT
 from tests.browser.panes import (
     PLACES,
+    ROOT,
     keys,
     lasso,
     opened,
@@ -332,3 +333,20 @@ def test_a_cell_of_a_stitching_shows_its_confusion(page, app):
     page.locator(".js-plotly-plot").first.get_by_text(f"{method} · best", exact=True).wait_for()
     assert page.get_by_role("combobox", name=re.compile("^Encoder$|^Encoder ")).input_value() == "ViT"
     assert page.locator(".js-plotly-plot").nth(1).locator(".heatmaplayer image").count() == 2
+
+
+def test_a_reason_colours_its_rows_in_every_pane_and_ends_with_a_second_click(compare):
+    page = compare
+    page.get_by_role("tab", name="Why they differ").click()
+    reason = page.locator(".st-key-explain-rows button").first
+    reason.wait_for()
+    settle(page)
+    before = [pixels(page, pane) for pane in range(4)]
+    reason.click()
+    page.locator(".relscope-examples .relscope-neighbours").first.wait_for()
+    page.wait_for_function("root => Number(document.querySelector(root).dataset.selected) > 0", arg=ROOT)
+    settle(page)
+    assert int(says(page, "selected")) > 100
+    assert all(pixels(page, pane) != before[pane] for pane in range(4))
+    reason.click()
+    wait_for(page, "selected", 0)
