@@ -150,7 +150,7 @@ def _by(representation: str, anchors: Sequence[str]) -> str:
     relative = f"by similarities to {counted(len(anchors), 'anchor')}"
     if representation == "relative":
         return relative
-    return "in shared axes (absolute)"
+    return "in shared axes"
 
 
 def matched_rows(

@@ -199,19 +199,17 @@ class Universe(Reported):
             )
         share, chance, n = map(float, (known.mean(), self.table().chance.mean(), self.table().n.min()))
         same = percent(share)
-        by_chance = f"(by chance {percent(chance)})"
-        on_average = ""
-        if len(self.members) > 2:
-            on_average = "on average "
-        by_chance = on_average + by_chance
-        found = f"is the same row in {same} of cases {by_chance}"
+        found = f"is the same row in {same} of cases (by chance {percent(chance)})"
         if self.same_class:
             alike, guess = map(percent, self.same_class)
             found = (
-                f"has the same class in {alike} of cases (by chance {guess}), and is the same row in {same}"
-                f" {by_chance}"
+                f"has the same class in {alike} of cases (chance {guess}) and is the same row in {same}"
+                f" (chance {percent(chance)})"
             )
-        text = f"Take a row of one model into another: the nearest row there {found}."
+        on_average = ""
+        if len(self.members) > 2:
+            on_average = "on average, "
+        text = f"Take a row of one model into another: {on_average}the nearest row there {found}."
         if self.best_chance and known.max() <= self.best_chance.high:
             text += " So the models find the same row no more often than by chance."
         elif n < _FEWEST_JUDGED:
