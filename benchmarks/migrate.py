@@ -261,9 +261,9 @@ def _texts(texts: list[str], name: str) -> Dataset:
     )
 
 
-# Texts of several sources by MiniLM, and some of them by other models: what `check_rates` mixes.
+# Texts of several sources by models and layers: what `check_rates` mixes.
 
-OF_LAYERS = 4_000  # captions that have vectors of other layers, of the class token and with a prompt
+OF_RECIPES = 4_000  # captions that have vectors of the class token and with a prompt
 
 
 def sources() -> dict[str, list[str]]:
@@ -273,9 +273,11 @@ def sources() -> dict[str, list[str]]:
         name: pd.read_parquet(data_folder() / name / "documents.parquet") for name in ("npl", "cranfield")
     }
     articles = wikipedia_dataset(DatasetSpec("wikipedia"), Store())
+    names = np.random.default_rng(0).permutation(np.unique(articles.labels))[:30]
+    chosen = np.isin(articles.labels, names)
     lists = {
         "captions": captions.en[:8_000],
-        "wiki": pd.Series(articles.items(0, len(articles))).sample(5_000, random_state=0),
+        "wiki": pd.Series(articles.items(0, len(articles)))[chosen],
         "npl": documents["npl"].text[:5_000],
         "trec": pd.read_parquet(data_folder() / "trec" / "train.parquet").text,
         "cranfield": documents["cranfield"].text,
@@ -287,31 +289,52 @@ def sources() -> dict[str, list[str]]:
 
 
 def encode_parts(folder: Path) -> None:
-    """Write the vectors of all texts by MiniLM and by mean word vectors, of captions, NPL and TREC by
-    paraphrase-MiniLM, and of some captions by other recipes of MiniLM."""
+    """Write the vectors of all texts by three layers of MiniLM, by paraphrase-MiniLM, by LSA of the same width
+    and by mean word vectors, and of some captions by other recipes of MiniLM. What is there is kept."""
     folder.mkdir(parents=True, exist_ok=True)
     lists = sources()
     texts = [text for part in lists.values() for text in part]
     source = [name for name, part in lists.items() for _ in part]
     (folder / "rows.json").write_text(json.dumps({"source": source, "length": list(map(len, texts))}))
-    others = np.flatnonzero(np.isin(source, ("captions", "npl", "trec")))
-    some = np.arange(OF_LAYERS)
     minilm = model_at_hand("minilm")
-    plans = {
-        "L6": (MODELS["minilm"], np.arange(len(texts)), ""),
-        "mean": (MODELS["words"], np.arange(len(texts)), ""),
-        "para": (MODELS["paraphrase"], others, ""),
-        "L5": (replace(minilm, layers=(5,)), some, ""),
-        "L3": (replace(minilm, layers=(3,)), some, ""),
-        "cls": (replace(minilm, layers=(6,), pooling="cls"), some, ""),
-        "query": (MODELS["minilm"], some, "query: "),
+    plans: dict[tuple[str, ...], tuple[Encoder, int, str]] = {
+        ("mean",): (MODELS["words"], len(texts), ""),
+        ("L3", "L5", "L6"): (replace(minilm, layers=(3, 5, 6)), len(texts), ""),
+        ("para",): (MODELS["paraphrase"], len(texts), ""),
+        ("lsa",): (TfidfSvd(384), len(texts), ""),
+        ("cls",): (replace(minilm, layers=(6,), pooling="cls"), OF_RECIPES, ""),
+        ("query",): (MODELS["minilm"], OF_RECIPES, "query: "),
     }
-    for name, (encoder, rows, prompt) in plans.items():
-        [vectors] = encode_texts(encoder, [texts[row] for row in rows], prompt).values()
-        known = np.linalg.norm(vectors, axis=1) > 0  # a text without known words has no mean
-        np.save(folder / f"{name}.npy", vectors[known].astype(np.float16))
-        np.save(folder / f"{name}.rows.npy", rows[known])
-        print(name, vectors.shape, flush=True)
+    for names, (encoder, count, prompt) in plans.items():
+        if all((folder / f"{name}.npy").exists() for name in names):
+            continue
+        some = texts[:count]
+        if isinstance(encoder, TrainedEncoder):
+            documents = _texts(some, "texts")
+            encode = encoder.restore(encoder.train(documents, silent), documents)
+            found = [next(iter(encode(some).values()))]
+        else:
+            found = list(encode_texts(encoder, some, prompt).values())
+        for name, vectors in zip(names, found, strict=True):
+            known = np.linalg.norm(vectors, axis=1) > 0  # a text without known words has no mean
+            np.save(folder / f"{name}.npy", vectors[known].astype(np.float16))
+            np.save(folder / f"{name}.rows.npy", np.flatnonzero(known))
+            print(name, vectors.shape, flush=True)
+
+
+def encode_judged(path: Path, made: Collection) -> None:
+    """Write the vectors of documents, then queries, by three layers of MiniLM, paraphrase-MiniLM and LSA."""
+    texts = [*made.documents, *made.queries]
+    layers = encode_texts(replace(model_at_hand("minilm"), layers=(3, 5, 6)), texts, "")
+    found = dict(zip(("L3", "L5", "L6"), layers.values(), strict=True))
+    [found["para"]] = encode_texts(MODELS["paraphrase"], texts, "").values()
+    documents = _texts(made.documents, "documents")
+    lsa = TfidfSvd(384)
+    encode = lsa.restore(lsa.train(documents, silent), documents)
+    found["lsa"] = np.concatenate(
+        [next(iter(encode(part).values())) for part in (made.documents, made.queries)]
+    )
+    np.savez(path, **{name: vectors.astype(np.float16) for name, vectors in found.items()})
 
 
 # What the verdict and the price are worth.

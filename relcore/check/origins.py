@@ -9,7 +9,7 @@ import numpy as np
 from relcore.base.numbers import percent, short
 from relcore.base.rows import Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine
-from relcore.passport.two_parts import FITTED, LEAST, ShortAxes, between
+from relcore.passport.two_parts import FITTED, LEAST, ShortAxes, between, halves
 from relcore.spaces.matching import row_hashes
 
 FDR = 0.05  # default rate of false discoveries
@@ -19,14 +19,21 @@ _NU = 5  # degrees of freedom of Student's t
 _NARROW = 128  # dimensions of the first steps of a search
 _FIRST_STEPS = 3
 _STEPS = 20
+_SIDE_STEPS = 2
 _SEARCHED = 5000  # maximum number of rows of a search
 _REFITS = 3
 _SETTLED = 1e-3  # share of the rows that change their part; below it, a search ends
 _ASHMAN = 3.5  # D of Ashman et al. (1994) from which the rows of a part count as two groups
 _SHIFTED = 0.01  # p-value of the Kolmogorov-Smirnov test below which trusted rows count as other texts
-# Limits of the gate: the slope of the axes is below, the gap of the log ratios at least. The second pair
-# needs trusted rows.
-GATES = ((0.25, 3.5), (0.42, 8.0))
+# Limits of the gate. Both halves of the dimensions must find the same rows. Besides, the slope must be below
+# .25, and below .28 by dimensions that did not find the parts, and the gap of the log ratios at least 3.5. If
+# the gap is 15, the latter slope is not looked at, and with trusted rows the slope may be .42.
+SLOPE = 0.25
+TRUSTED_SLOPE = 0.42
+HELD_OUT_SLOPE = 0.28
+GAP = 3.5
+CLEAR_GAP = 15.0
+SAME_ROWS = 0.8
 _SAME_SLOPE = 0.1  # slopes below it are equally good
 EQUAL = 0.45  # share of the smaller part from which parts count as equal
 SHIFTED = (
@@ -44,7 +51,8 @@ class RowOrigins(NamedTuple):
         0 for the model of the trusted rows (without these: the larger part), 1 for another one, -1 if
         unknown. Empty if the gate refused, for the reason in `refused`.
     log_ratio : (n,) float32
-        Log likelihood ratio of the other model, less the cut between the two; above 0: the other model.
+        Log likelihood ratio of the other model to the trusted one, the smaller one of the ratios by the even
+        and by the odd dimensions; above 0: the other model.
     p : (n,) float32
         Conformal p-value: the share of held-out trusted rows that are as likely of the other model as this
         row. Empty without trusted rows, and if these are other texts (`shifted`).
@@ -168,14 +176,61 @@ class _Fit(NamedTuple):
     def ratio(self, X: np.ndarray) -> np.ndarray:
         return self.second.log_likelihood(X) - self.first.log_likelihood(X) - np.float32(self.cut)
 
-    def passes(self, trusted: bool) -> bool:
-        return any(self.slope < slope and self.gap >= gap for slope, gap in _gates(trusted))
+    def sides(self, X: np.ndarray, trusted: bool) -> _Sides | None:
+        """The distributions of the rows X (n, d) of this fit by each half of the dimensions; None if the rows
+        are not of two models."""
+        limit = SLOPE
+        if trusted:
+            limit = TRUSTED_SLOPE
+        if self.slope >= limit or self.gap < GAP:
+            return None
+        found = _sides(X, self.ratio(X) > 0)
+        if found is None or found.same < SAME_ROWS:
+            return None
+        if self.gap < CLEAR_GAP and (self.slope >= SLOPE or found.slope >= HELD_OUT_SLOPE):
+            return None
+        return found
 
 
-def _gates(trusted: bool) -> tuple[tuple[float, float], ...]:
-    if trusted:
-        return GATES
-    return GATES[:1]
+class _Sides(NamedTuple):
+    """Both distributions by each half of the dimensions, the slope of the parts by the dimensions that did
+    not find them, and how far the part found by half of the dimensions has the rows of the whole fit
+    (intersection ÷ union). Of both numbers, the less favourable half counts.
+
+    Of one model's rows, those that are large on some axes make parts whose slope is low on these axes alone.
+    A part that also has rows of the other model is not found again by half of the dimensions.
+    """
+
+    models: tuple[tuple[_Student, _Student], ...]
+    slope: float
+    same: float
+
+    def ratios(self, X: np.ndarray) -> np.ndarray:
+        """The log ratios (n, 2) of unit rows (n, d) by both halves of the dimensions."""
+        sides = zip(halves(X), self.models, strict=True)
+        logs = [second.log_likelihood(side) - first.log_likelihood(side) for side, (first, second) in sides]
+        return np.stack(logs, axis=1)
+
+
+def _sides(X: np.ndarray, part: np.ndarray) -> _Sides | None:
+    """A part of the rows X (n, d), fitted again by each half of the dimensions; None if it vanishes."""
+    models = []
+    slopes = []
+    same = []
+    both = halves(X)
+    for fitted, compared in (both, both[::-1]):
+        now = part
+        for _ in range(_SIDE_STEPS):
+            if not LEAST <= np.count_nonzero(now) <= len(now) - LEAST:
+                return None
+            pair = _Student.of(fitted[~now]), _Student.of(fitted[now])
+            now = pair[1].log_likelihood(fitted) > pair[0].log_likelihood(fitted)
+        if not LEAST <= np.count_nonzero(now) <= len(now) - LEAST:
+            return None
+        models.append(pair)
+        slopes.append(between(compared, now).value)
+        same.append(np.count_nonzero(now & part) / np.count_nonzero(now | part))
+    return _Sides(tuple(models), max(slopes), min(same))
 
 
 class _Pool(NamedTuple):
@@ -224,14 +279,21 @@ def row_origins(
     axes = ShortAxes.of(reference)
     pool = pool._replace(rankings=(*pool.rankings, axes.energy(pool.rows)))
     fits = _fits(pool)
-    passing = [one for one in fits if one.passes(trusted is not None)]
-    if not passing:
+    fits.sort(key=lambda one: (max(one.slope, _SAME_SLOPE), -one.gap))
+    for fit in fits:
+        sides = fit.sides(pool.rows, trusted is not None)
+        if sides is not None:
+            break
+    else:
         return _refusal(fits, trusted is not None, fdr)
-    fit = min(passing, key=lambda one: (max(one.slope, _SAME_SLOPE), -one.gap))
-    ratio = np.empty(len(X), np.float32)
+    ratios = np.empty((len(X), 2), np.float32)
     for block in row_blocks(len(X)):
-        ratio[block] = fit.ratio(unit_rows(np.asarray(X[block])))
-    return _answer(fit, ratio, fit.ratio(own_free), fit.ratio(other_free), fdr)
+        ratios[block] = sides.ratios(unit_rows(np.asarray(X[block])))
+    own_ratios = sides.ratios(own_free).min(axis=1)
+    shifted = False
+    if trusted is not None:
+        shifted = _are_other_texts(sides, pool.rows, own_free)
+    return _answer(fit, ratios, own_ratios, sides.ratios(other_free).min(axis=1), shifted, fdr)
 
 
 def _halves(rows: np.ndarray | None, width: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -383,26 +445,51 @@ def _refusal(fits: list[_Fit], trusted: bool, fdr: float) -> RowOrigins:
         best = min(fits, key=lambda one: one.slope)
         slope = best.slope
         gap = best.gap
-        limits = " or ".join(f"below {short(one[0], 2)} and {short(one[1], 1)}" for one in _gates(trusted))
+        limit = SLOPE
+        if trusted:
+            limit = TRUSTED_SLOPE
         why = (
-            "The model of single rows is unknown: the two likeliest parts share their axes (slope"
-            f" {short(slope)}) or are too near each other (gap {short(gap, 1)}); needed: {limits} or more."
+            "The model of single rows is unknown: the two likeliest parts share their axes, or are too near"
+            f" each other. Their slope is {short(slope)} and their gap {short(gap, 1)}. Needed are a slope"
+            f" below {short(SLOPE, 2)} (below {short(HELD_OUT_SLOPE, 2)} by dimensions that did not find the"
+            f" parts) and a gap of {short(GAP, 1)}, or a slope below {short(limit, 2)} and a gap of"
+            f" {short(CLEAR_GAP, 1)}."
         )
     none = np.empty(0, np.float32)
     empty = np.empty(0, np.int8)
     return RowOrigins(empty, none, none, slope, gap, 0, 0, 0, 0, None, fdr, False, False, why)
 
 
-def _answer(fit: _Fit, ratio: np.ndarray, own: np.ndarray, other: np.ndarray, fdr: float) -> RowOrigins:
-    """The answer for rows with these log ratios (n,), from those of held-out trusted rows of both models."""
-    from scipy.stats import false_discovery_control, ks_2samp  # SciPy would delay the first page
+def _are_other_texts(sides: _Sides, X: np.ndarray, own: np.ndarray) -> bool:
+    """Whether the held-out trusted rows (m, d) are other texts than the rows X (n, d) of the same model: a
+    Kolmogorov-Smirnov test of the log ratios, and one of the log likelihoods by that model."""
+    from scipy.stats import ks_2samp  # SciPy would delay the first page
 
+    levels = []
+    for rows in (X, own):
+        ratio = sides.ratios(rows).min(axis=1)
+        kept = rows[ratio <= 0]
+        likely = sum(
+            first.log_likelihood(side) for side, (first, _) in zip(halves(kept), sides.models, strict=True)
+        )
+        levels.append((ratio[ratio <= 0], likely))
+    tests = [ks_2samp(first, second).pvalue for first, second in zip(*levels, strict=True) if len(second)]
+    return len(tests) * min(tests, default=1.0) < _SHIFTED
+
+
+def _answer(
+    fit: _Fit, ratios: np.ndarray, own: np.ndarray, other: np.ndarray, shifted: bool, fdr: float
+) -> RowOrigins:
+    """The answer for rows with these log ratios (n, 2) by both halves of the dimensions, from the smaller
+    ratios of held-out trusted rows of both models."""
+    from scipy.stats import false_discovery_control  # SciPy would delay the first page
+
+    ratio = ratios.min(axis=1)
     second = ratio > 0
     wrong = int(np.count_nonzero(own > 0))
     missed = int(np.count_nonzero(other <= 0))
-    unknown = ~second & (ratio > -fit.cut)
+    unknown = ~second & (ratios.max(axis=1) > 0)
     p = np.empty(0, np.float32)
-    shifted = bool(len(own)) and ks_2samp(own, ratio[~second]).pvalue < _SHIFTED
     bound = None
     confirmed = False
     if len(own) and not shifted:

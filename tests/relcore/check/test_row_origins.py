@@ -10,10 +10,20 @@ from scipy.stats import beta, kstest
 
 from relcore import LatentSpace, check
 from relcore.base.errors import SpaceError
+from relcore.base.rows import unit_rows
 from relcore.check.mixed_search import export_mixed
-from relcore.check.origins import _cut, conformal_p, false_share, row_origins
+from relcore.check.origins import (
+    HELD_OUT_SLOPE,
+    SAME_ROWS,
+    _cut,
+    _sides,
+    conformal_p,
+    false_share,
+    row_origins,
+)
 from relcore.cli import main
 from relcore.files.saving import save_space
+from relcore.passport.two_parts import ShortAxes
 from tests.relcore.passport.planted import model
 
 D = 64
@@ -162,6 +172,22 @@ def test_p_values_and_bound_have_their_closed_forms():
     high = beta.ppf(0.95, 4, 97)
     assert false_share(3, 100, 500, 1000) == pytest.approx(high / (1 - high))
     assert false_share(10, 10, 5, 100) == 1
+
+
+def test_half_of_the_dimensions_finds_a_second_model_again_and_no_outliers_of_one_model():
+    X, truth = mixed(0.1)
+    units = unit_rows(X)
+    found = _sides(units, truth)
+    assert found.same > 0.9
+    assert found.slope < HELD_OUT_SLOPE
+    assert np.mean((found.ratios(units) > 0).all(axis=1) == truth) > 0.99
+    impure = truth | (np.arange(N) < 300)  # with rows of the trusted model's
+    mixture = _sides(units, impure)
+    assert mixture is None or mixture.same < SAME_ROWS
+    one = unit_rows(mixed(0)[0])
+    unlike = np.argsort(-ShortAxes.of(one).energy(one))[:150]
+    outliers = _sides(one, np.isin(np.arange(N), unlike))
+    assert outliers is None or outliers.slope > 2 * HELD_OUT_SLOPE
 
 
 def test_a_cut_needs_two_groups():
