@@ -427,13 +427,16 @@ def whose(folder: str, other: str, share: float, mode: str, draw: int) -> dict[s
         record |= {"slope": found.origins.slope, "gap": found.origins.gap}
     told = found.told
     if told is None:
-        return record | {"why": found.origins.refused if found.origins else found.unfit}
+        return record
     called = told.model == OTHER
     agreement = float(np.mean((told.log_ratio > 0) == truth))
     record |= {"shifted": told.shifted, "either": told.either, "confirmed": told.confirmed}
     record |= {"agreement": max(agreement, 1 - agreement), "swapped": agreement < 0.5}
-    record |= {"false": float(np.mean(~truth[called])) if called.any() else 0.0}
+    false = 0.0
+    if called.any():
+        false = float(np.mean(~truth[called]))
     return record | {
+        "false": false,
         "power": float(called[truth].mean()),
         "unknown": told.unknown / len(X),
         "bound": told.bound,
@@ -913,7 +916,10 @@ def _search(some: pd.DataFrame) -> Iterator[list[str]]:
             chose = "yes"
         gains = [f"{one[column].mean():+.3f}" for column in _GAINS]
         cells = [name, chose, other, f"{share:g}", short(ratio, 2), *_means(one, "pure", "plain"), *gains]
-        yield [*cells, "two queries" if two_queries else "one query"]
+        advised = "one query"
+        if two_queries:
+            advised = "two queries"
+        yield [*cells, advised]
 
 
 _GAINS = ("both", "both_wrong", "repaired", "repaired_wrong")
