@@ -77,6 +77,8 @@ def around(place: Place | None) -> Iterator[None]:
     if place is not EXPLORE or drawn not in (place.name, None):
         _draw()
     st.session_state[_DRAWN] = place.name
+    # Not `finally`: Streamlit ends a page that it stops or reruns by a BaseException, and this run then draws
+    # nothing more.
     try:
         yield
     except Exception:

@@ -210,6 +210,15 @@ def beside(path: Path, other: Path) -> bool:
     return all(ends) and (ends[1].parent == ends[0].parent or may_read(other))
 
 
+def lies_in(folder: Path, child: Path) -> bool:
+    """Whether the file `child` of an opened folder may be read. False for a link to a place that the session
+    may not read."""
+    if not is_shared():
+        return True
+    end = resolve_links(child)
+    return end is not None and (end.parent == resolve_links(folder) or may_read(child))
+
+
 def resolve_links(path: Path) -> Path | None:
     """The path with its symbolic links followed; None if the links form a circle."""
     with suppress(OSError, RuntimeError):

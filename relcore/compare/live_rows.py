@@ -139,11 +139,11 @@ class LiveRows:
         class, or if each row has a class of its own."""
         labels = class_labels(self.pair)
         if labels is None:
-            names = None
-            codes = None
-        else:
-            names, codes = np.unique(labels, return_inverse=True)
-        if names is None or not 1 < np.count_nonzero(names != "") < np.count_nonzero(labels != ""):
+            return None
+        names, codes = np.unique(labels, return_inverse=True)
+        n_classes = np.count_nonzero(names != "")
+        n_labelled = np.count_nonzero(labels != "")
+        if not 1 < n_classes < n_labelled:
             return None
         return np.where(labels == "", -1, codes)
 

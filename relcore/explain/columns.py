@@ -118,7 +118,7 @@ def _principal(space: LatentSpace, rng: np.random.Generator) -> np.ndarray:
 
 def own_families(questions: Sequence[str], texts: Sequence[str]) -> Iterator[FeatureFamily]:
     """One feature for each question of the user: ``contains:TEXT`` or ``matches:REGULAR EXPRESSION``. Texts
-    answer it or, without texts, ids.
+    answer it or, without texts, ids. A question that fewer than two rows or all rows affirm gives none.
 
     Raises
     ------
@@ -128,13 +128,16 @@ def own_families(questions: Sequence[str], texts: Sequence[str]) -> Iterator[Fea
     for question in questions:
         rule = rule_of(question)
         rows = np.array([rule(text) for text in texts], dtype=bool)
-        verb, _, wanted = question.partition(":")
-        title = f"rows that contain “{wanted}”"
-        if verb == MATCHES[:-1]:
+        if not 2 <= rows.sum() < len(rows):
+            continue
+        if question.startswith(MATCHES):
+            wanted = question.removeprefix(MATCHES)
             title = f"rows that match {wanted}"
-        if 2 <= rows.sum() < len(rows):
-            members = sparse.csr_matrix(rows[:, None].astype(np.float32))
-            yield FeatureFamily(question, members, (title,), (wanted,))
+        else:
+            wanted = question.removeprefix(CONTAINS)
+            title = f"rows that contain “{wanted}”"
+        members = sparse.csr_matrix(rows[:, None].astype(np.float32))
+        yield FeatureFamily(question, members, (title,), (wanted,))
 
 
 def rule_of(question: str) -> Callable[[str], bool]:

@@ -97,8 +97,10 @@ class Response:
         return np.bincount(self.queries, values, minlength=self.n_queries)
 
     def by_surplus(self, left: np.ndarray) -> sparse.csr_matrix | None:
-        """What each feature would have if the neighbours that one space has left more than the other had it
-        as often as all that are left, (m, f). None if each query has equally many of both spaces left."""
+        """The part of each feature's sum that comes from a surplus alone, (m, f). A query has a surplus if
+        more neighbours are left in one space than in the other. The part is this surplus times the share of
+        neighbours with the feature, among all that are left of the feature's queries. None if no query has a
+        surplus, and for terms of rows."""
         surplus = self.sums(np.where(left, self.weights, 0))
         if not self.sizes.any() or np.abs(surplus).max() < _ROUNDING:
             return None

@@ -13,7 +13,7 @@ from relcore.base.rows import centred, mean_row, unit_rows
 from relcore.engine.nearest import nearest_within
 from relcore.explain.coarser import COARSE_ROWS, Coarsening, Coarser, CoarserSearch, coarser_space
 from relcore.explain.columns import CONTAINS, MATCHES, families_of_spaces
-from relcore.explain.families import FeatureFamily, Features
+from relcore.explain.families import Feature, FeatureFamily, Features
 from relcore.explain.moved import moved_rows
 from relcore.explain.reason import ExampleRow, Reason, ReasonPart
 from relcore.explain.reasons import (
@@ -289,34 +289,40 @@ class ReasonSearch:
         feature that is no family."""
         if not self.features.listed[number].whole:
             return ()
-        kind = self.features.listed[number].family.partition(" of ")[0]
         means, errors, n = effects(suggesting, suggesting.whole())
-        beyond = (means - means[number]) / np.maximum(errors, 1e-9)
-        beyond *= np.sign(means[number])
+        sign = np.sign(means[number])
+        beyond = sign * (means - means[number]) / np.maximum(errors, 1e-9)
+        kind = _kind_of(self.features.listed[number])
         candidates = [
-            one
-            for one, feature in enumerate(self.features.listed)
-            if feature.family.partition(" of ")[0] == kind and not feature.whole and beyond[one] > _DEVIATION
+            candidate
+            for candidate, feature in enumerate(self.features.listed)
+            if _kind_of(feature) == kind and not feature.whole and beyond[candidate] > _DEVIATION
         ]
-        candidates.sort(key=lambda one: -beyond[one] * errors[one] * np.sqrt(n[one]))
+        # Large differences from the family come first; √n ranks those of few queries lower, which are noisy.
+        gains = beyond * errors * np.sqrt(n)
+        candidates.sort(key=lambda candidate: -gains[candidate])
         parts: list[ReasonPart] = []
-        taken: list[np.ndarray] = []
-        for one in candidates:
-            rows = self._rows_with(one)
-            if any(_common(rows, other) > _ALIKE for other in taken):
+        for candidate in candidates:
+            rows = self._rows_with(candidate)
+            if any(_common(rows, part.rows) > _ALIKE for part in parts):
                 continue
-            inside = response.members_of(one)
-            if inside.sum() < 2:
+            inside = response.members_of(candidate)
+            n_inside = int(inside.sum())
+            if n_inside < 2:
                 continue
-            feature = self.features.listed[one]
-            taken.append(rows)
-            counted = int(inside.sum())
-            examples = self._examples(response, one, np.sign(means[number]))
-            shares_of = self._shares(one, inside)
-            parts.append(ReasonPart(feature.title, feature.short, counted, shares_of, examples, rows))
+            feature = self.features.listed[candidate]
+            examples = self._examples(response, candidate, sign)
+            shares_of = self._shares(candidate, inside)
+            parts.append(ReasonPart(feature.title, feature.short, n_inside, shares_of, examples, rows))
             if len(parts) == _PARTS:
                 break
         return tuple(parts)
+
+
+def _kind_of(feature: Feature) -> str:
+    """The kind of a feature's family: "ending" for the families "ending of 2 letters" and "ending of 3
+    letters"."""
+    return feature.family.partition(" of ")[0]
 
 
 def _common(first: np.ndarray, second: np.ndarray) -> float:

@@ -57,19 +57,19 @@ def run_export(options: argparse.Namespace) -> Report:
     inputs = spaces_of(options, options.spaces)
     specs = inputs.specs
     spaces = inputs.spaces
-    pair = match(spaces[0], spaces[-1])
+    n_spaces = len(spaces)
+    pair = match(spaces[0], spaces[-1])  # a single space is paired with itself, and only one map is kept
     loaded = cache(partial(load, again=True))
     rows = np.arange(len(pair))
-    n_spaces = len(spaces)
     spec = ReductionSpec(method=options.method, max_points=max(3, len(pair)))
     maps, note = reduce_pair(pane_matrices(pair, rows, (), ProjectionSpec(), "absolute")[:n_spaces], spec)
-    tables = dict.fromkeys(name for spec in specs for name in TableColumns(spec).names)
-    columns = rows_table(
-        pair, rows, list(tables), cells_of(specs[0], specs[-1], loaded), row_texts(specs, loaded)
-    )
+    # The columns of the tables of all spaces, in order; a column that two tables have is written once.
+    names = list(dict.fromkeys(name for spec in specs for name in TableColumns(spec).names))
+    cells = cells_of(specs[0], specs[-1], loaded)
+    columns = rows_table(pair, rows, names, cells, row_texts(specs, loaded))
     table = atlas_table((pair.source, pair.target)[:n_spaces], rows, maps, columns, options.k)
     with replacing(options.atlas) as stream:
         write_parquet(stream, table.schema, [table])
     name = str(options.atlas)
-    notes = (f"{note}.", f"Open it: {how_to_open(str(options.atlas))}")
+    notes = (f"{note}.", f"Open it: {how_to_open(name)}")
     return written("", notes, file=name, rows=table.num_rows, columns=table.num_columns)

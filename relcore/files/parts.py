@@ -105,7 +105,7 @@ def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
     """
     spaces = _vector_files(folder, is_space)
     for child in folder.iterdir():
-        if child.name.startswith(".") or not access.beside(folder / "x", child) or not child.is_dir():
+        if child.name.startswith(".") or not access.lies_in(folder, child) or not child.is_dir():
             continue
         if parts_of(child):
             spaces.append(child)
@@ -144,4 +144,4 @@ def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
 def _files(folder: Path) -> list[Path]:
     children = (path for path in sorted(folder.iterdir(), key=natural) if not path.name.startswith("."))
     # Leave out symbolic links that lead out of the folder.
-    return [path for path in children if access.beside(folder / "x", path) and path.is_file()]
+    return [path for path in children if access.lies_in(folder, path) and path.is_file()]

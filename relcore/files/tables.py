@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -148,19 +147,27 @@ class OpenedTable:
         name = self.path.name
         names = list(kinds)
         some = [i for i, item in enumerate(names[:FIRST_COLUMNS]) if kinds[item] in ("text", "number")]
-
-        def is_distinct(place: int) -> bool:
-            groups = [self.group(names[place], group) for group in range(len(self.starts) - 1)]
-            cells = pa.chunked_array([part for item in groups for part in getattr(item, "chunks", [item])])
-            if types.is_floating(cells.type) or cells.null_count:
-                return False
-            blank = types.is_string(cells.type) and compute.any(
-                compute.equal(compute.utf8_trim_whitespace(cells), "")
-            )
-            return not (blank and blank.as_py()) and compute.count_distinct(cells).as_py() == len(cells)
-
-        columns = assign_metadata(name, kinds, self.first(some, _FIRST_ROWS), is_distinct, choices)
+        head = self.first(some, _FIRST_ROWS)
+        columns = assign_metadata(name, kinds, head, lambda place: self._is_distinct(names[place]), choices)
         return replace(columns, n=self.starts[-1], note=self.note)
+
+    def _is_distinct(self, column: str) -> bool:
+        """Whether the cells of a column may be ids: none is empty or a fraction, and no two are equal."""
+        parts = []
+        for group in range(len(self.starts) - 1):
+            part = self.group(column, group)
+            if isinstance(part, pa.ChunkedArray):
+                parts += part.chunks
+            else:
+                parts.append(part)
+        cells = pa.chunked_array(parts)
+        if types.is_floating(cells.type) or cells.null_count:
+            return False
+        if types.is_string(cells.type):
+            blank = compute.equal(compute.utf8_trim_whitespace(cells), "")
+            if compute.any(blank).as_py():
+                return False
+        return compute.count_distinct(cells).as_py() == len(cells)
 
 
 def at_most(batches: Iterable[Batch], limit: int | None) -> Iterator[Batch]:
@@ -215,23 +222,28 @@ def _held(kind: Any) -> tuple[str, str]:
 
 
 def _text_values(values: ColumnValues, cells: Any) -> ColumnValues:
-    # Older writers do not mark text, so bytes that are valid UTF-8 count as text. Whole numbers as text may
-    # be ids; fractions as text make the column unclear.
-
+    """The kind of values in a column of texts or bytes, judged by these cells. Older writers do not mark
+    text, so bytes that are valid UTF-8 count as text."""
     cells = decode_array(cells)
-    with suppress(pa.ArrowInvalid):
+    try:
         if values.note == _BYTES:
             cells = cells.cast(pa.large_binary())
-        texts = cells.cast(pa.large_string())
-        if texts.null_count == len(texts):
-            return values
-        texts = compute.utf8_trim_whitespace(texts)
-        numbers = compute.match_substring_regex(texts, f"^({NUMBER_TEXT})$")
-        fractions = compute.and_(numbers, compute.match_substring_regex(texts, "[^0-9]"))
-        if (row := compute.index(fractions, True).as_py()) >= 0:
-            return ColumnValues(values.name, "mixed", number_in_text(texts[row].as_py()), f"row {row + 1}")
-        return ColumnValues(values.name, "text", whole=compute.all(numbers).as_py())
-    return values
+        return _judged_texts(values, cells.cast(pa.large_string()))
+    except pa.ArrowInvalid:  # no UTF-8; columns that are marked as text are checked only when they are read
+        return values
+
+
+def _judged_texts(values: ColumnValues, texts: Any) -> ColumnValues:
+    """Whole numbers as text may be ids; fractions as text make the column unclear."""
+    if texts.null_count == len(texts):
+        return values
+    texts = compute.utf8_trim_whitespace(texts)
+    numbers = compute.match_substring_regex(texts, f"^({NUMBER_TEXT})$")
+    fractions = compute.and_(numbers, compute.match_substring_regex(texts, "[^0-9]"))
+    row = compute.index(fractions, True).as_py()
+    if row >= 0:
+        return ColumnValues(values.name, "mixed", number_in_text(texts[row].as_py()), f"row {row + 1}")
+    return ColumnValues(values.name, "text", whole=compute.all(numbers).as_py())
 
 
 def _arrow_kind(kind: Any) -> ColumnKind:

@@ -84,9 +84,12 @@ class BootstrapResult(Reported):
         from sklearn.isotonic import isotonic_regression
 
         precision = self.precision[self.n_seeds :]
-        ends = np.linspace(0, n := len(precision), max(1, min(10, n // 50)) + 1).astype(int)
-        right = np.r_[0, precision * np.arange(1, n + 1)][ends]
-        shares = np.diff(right) / np.maximum(np.diff(ends), 1)
+        n = len(precision)
+        n_groups = max(1, min(10, n // 50))
+        ends = np.linspace(0, n, n_groups + 1).astype(int)
+        # The number of right links among the first 0 … n links.
+        right = np.r_[0, precision * np.arange(1, n + 1)]
+        shares = np.diff(right[ends]) / np.maximum(np.diff(ends), 1)
         shares = isotonic_regression(shares, increasing=False, y_min=0, y_max=1)
         return np.r_[np.ones(self.n_seeds), np.repeat(shares, np.diff(ends))]
 

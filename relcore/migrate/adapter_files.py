@@ -204,6 +204,28 @@ def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> Loade
     return LoadedAdapter(card, *sides)
 
 
+def _step(name: str, kind: str, prefix: str, width: int, tensors: dict[str, np.ndarray]) -> tuple[Step, int]:
+    """Build a step for rows of width `width` from its arrays, which are removed from `tensors`. Returns it
+    and the width of the rows after it."""
+    sizes = {"d": width}
+    arrays = {}
+    for part in fields(_KINDS[kind]):
+        tensor = f"{prefix}.{part.name}"
+        array = tensors.pop(tensor, np.empty(()))
+        dims = _SHAPES[part.name]
+        expected = tuple(sizes.get(dim, dim) for dim in dims)
+        fits = array.ndim == len(dims) and all(
+            sizes.get(dim, size) == size for dim, size in zip(dims, array.shape, strict=True)
+        )
+        if not fits or array.dtype != np.float32:
+            raise damaged_file(name, f"the tensor {tensor} of shape {expected}", str(array.shape))
+        if not np.isfinite(array).all():
+            raise damaged_file(name, f"finite numbers in {tensor}", "NaN or infinity")
+        sizes.update(zip(dims, array.shape, strict=True))
+        arrays[part.name] = array
+    return _KINDS[kind](**arrays), sizes.get("e", width)
+
+
 def _steps(
     name: str, side: str, kinds: Sequence[str], width: int, end: int, tensors: dict[str, np.ndarray]
 ) -> Steps:
@@ -213,28 +235,13 @@ def _steps(
     if unknown := set(kinds) - set(_KINDS):
         got = f"{quote(sorted(unknown)[:3])}; update Relscope"
         raise SpaceError(f"{name}: expected steps among {quote(_KINDS)}, got {got}")
-    if {*kinds[:1], *kinds[-1:]} != {"unit"} or len(kinds) > _MOST_STEPS:
+    if not kinds or kinds[0] != "unit" or kinds[-1] != "unit" or len(kinds) > _MOST_STEPS:
         expected = f"at most {_MOST_STEPS} steps of the {side}, the first and the last 'unit'"
         raise damaged_file(name, expected, quote(kinds[:6]) or "none")
     steps = []
     for place, kind in enumerate(kinds):
-        sizes = {"d": width}
-        arrays = {}
-        for part in fields(_KINDS[kind]):
-            tensor = f"{side}.{place}.{part.name}"
-            dims = _SHAPES[part.name]
-            array = arrays[part.name] = tensors.pop(tensor, np.empty(()))
-            if (
-                array.ndim != len(dims)
-                or array.dtype != np.float32
-                or any(sizes.setdefault(*pair) != pair[1] for pair in zip(dims, array.shape, strict=True))
-            ):
-                expected = f"the tensor {tensor} of shape {tuple(sizes.get(dim, dim) for dim in dims)}"
-                raise damaged_file(name, expected, str(array.shape))
-            if not np.isfinite(array).all():
-                raise damaged_file(name, f"finite numbers in {tensor}", "NaN or infinity")
-        steps.append(_KINDS[kind](**arrays))
-        width = sizes.get("e", width)
+        step, width = _step(name, kind, f"{side}.{place}", width, tensors)
+        steps.append(step)
     if width != end:
         raise damaged_file(name, f"{side} of width {end} after all steps", str(width))
     return tuple(steps)

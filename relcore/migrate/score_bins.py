@@ -77,17 +77,15 @@ class ScoreBins:
 
     def places(self, n: int) -> np.ndarray:
         """About 2 n cut-offs, ascending: n that pass from one pair to all pairs, in equal ratios, and n that
-        relevant pairs reach."""
-        places = []
-        for counts in (self.all, self.relevant):
+        pass from one relevant pair to all relevant pairs, in equal steps."""
+        bins = []
+        for counts, spaced in ((self.all, np.geomspace), (self.relevant, np.linspace)):
             above = counts[::-1].cumsum()[::-1]
             total = int(above[0])
             if total:
-                ranks = np.unique(np.geomspace(1, total, n).round())
-                if counts is self.relevant:
-                    ranks = np.unique(np.linspace(1, total, n).round())
-                places.append(np.searchsorted(-above, -ranks, side="right") - 1)
-        return self.edge(np.unique(np.concatenate(places)))
+                ranks = np.unique(spaced(1, total, n).round())
+                bins.append(np.searchsorted(-above, -ranks, side="right") - 1)
+        return self.edge(np.unique(np.concatenate(bins)))
 
     def counts(
         self, similarities: Similarities, pairs: np.ndarray, cuts: np.ndarray, weight: float = 1.0

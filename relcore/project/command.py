@@ -54,7 +54,7 @@ class ProjectOptions:
 )
 def run_project(options: argparse.Namespace) -> Report:
     spec = ProjectionSpec(**values_of(options, ProjectionSpec))
-    sharded = is_by_shard(options, options.space)
+    by_shard = is_by_shard(options, options.space)
     if options.whiten and options.similarity != "cosine":
         raise SpaceError(
             f"--whiten: expected the similarity 'cosine', got {options.similarity!r}; remove one of the two"
@@ -62,37 +62,8 @@ def run_project(options: argparse.Namespace) -> Report:
         )
     if options.output is None:
         raise SpaceError("project: expected a file for the relative rows, got none; name it with -o")
-
-    def report(
-        n: int, width: int, anchors: Sequence[str], where: str = "", notes: Sequence[str] = ()
-    ) -> Report:
-        if options.save_anchors:
-            write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids", bare=True))
-        if options.whiten:
-            how = "whitened cosine"
-        else:
-            how = options.similarity
-        line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
-        line += ", centred" if options.center else ""
-        return written(f"{line}.", notes, n=n, anchors=width, similarity=how, center=options.center)
-
-    def of_shards(result: Written, passes: Mapping[str, Any], source: ShardedSpace) -> Report:
-        anchors = ()
-        if options.save_anchors:
-            anchors = source.ids_of(result.anchors)
-        where = f" in {counted(len(source.shards), 'shard')}"
-        return report(result.n, result.width, anchors, where, passes["passes"])
-
-    if sharded:
-        settings = {"whiten": options.whiten, "random_state": options.random_state}
-        return report_over_shards(
-            options,
-            [options.space],
-            lambda run, anchors, source: project_shards(
-                source, anchors, str(options.output), run, spec, **settings
-            ),
-            of_shards,
-        )
+    if by_shard:
+        return _project_by_shard(options, spec)
     need_suffix(options.output)
     space = load(space_spec(options.space), again=True)
     anchors = shared_anchors(anchors_of(options, space), space)
@@ -101,4 +72,40 @@ def run_project(options: argparse.Namespace) -> Report:
     name = f"{space.name}, relative"
     of_space = {"name": name, "labels": space.labels, "counts": space.counts}
     save_space(LatentSpace(relative, space.ids, **of_space), options.output)
-    return report(*relative.shape, anchors)
+    return _report(options, *relative.shape, anchors)
+
+
+def _project_by_shard(options: argparse.Namespace, spec: ProjectionSpec) -> Report:
+    settings = {"whiten": options.whiten, "random_state": options.random_state}
+
+    def job(run: Any, anchors: Any, source: ShardedSpace) -> Written:
+        return project_shards(source, anchors, str(options.output), run, spec, **settings)
+
+    def report(result: Written, facts: Mapping[str, Any], source: ShardedSpace) -> Report:
+        anchors = ()
+        if options.save_anchors:
+            anchors = source.ids_of(result.anchors)
+        where = f" in {counted(len(source.shards), 'shard')}"
+        return _report(options, result.n, result.width, anchors, where, facts["passes"])
+
+    return report_over_shards(options, [options.space], job, report)
+
+
+def _report(
+    options: argparse.Namespace,
+    n: int,
+    width: int,
+    anchors: Sequence[str],
+    where: str = "",
+    notes: Sequence[str] = (),
+) -> Report:
+    """Save the anchors if that is asked for, and report what was written."""
+    if options.save_anchors:
+        write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids", bare=True))
+    how = options.similarity
+    if options.whiten:
+        how = "whitened cosine"
+    line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
+    if options.center:
+        line += ", centred"
+    return written(f"{line}.", notes, n=n, anchors=width, similarity=how, center=options.center)

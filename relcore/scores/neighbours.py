@@ -234,19 +234,24 @@ class Neighbours:
         (rows, places, query_numbers, non_queries) = self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
         renamed[~non_queries] = self.queries[np.argsort(order)][query_numbers]
-        if non_queries.any():  # listed rows that are no queries are renamed among themselves
-            n_others = len(self.target) - len(order)
-            queries = np.sort(self.queries)
-            if n_others <= _PERMUTED_ROWS:
-                names = np.empty(n_others, dtype=np.int64)
-                names[rng.permutation(n_others)] = np.arange(n_others)
-                names = names[rows[non_queries] - np.searchsorted(queries, rows[non_queries])]
-            else:  # permuting many rows takes long, so only listed rows get numbers
-                names = rng.choice(n_others, np.count_nonzero(non_queries), replace=False)
-            renamed[non_queries] = names + np.searchsorted(
-                queries - np.arange(len(order)), names, side="right"
-            )
+        if non_queries.any():
+            renamed[non_queries] = self._renamed_others(rows[non_queries], rng)
         return renamed[places[order]]
+
+    def _renamed_others(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The numbers that distinct rows (r,) which are no queries get, if all such rows are permuted among
+        themselves."""
+        queries = np.sort(self.queries)
+        n_others = len(self.target) - len(queries)
+        if n_others <= _PERMUTED_ROWS:
+            permuted = np.empty(n_others, dtype=np.int64)
+            permuted[rng.permutation(n_others)] = np.arange(n_others)
+            places = permuted[rows - np.searchsorted(queries, rows)]
+        else:  # permuting many rows takes long, so only listed rows get numbers
+            places = rng.choice(n_others, len(rows), replace=False)
+        # A place counts only rows that are no queries. Adding the number of queries before it gives its row.
+        others_before = queries - np.arange(len(queries))
+        return places + np.searchsorted(others_before, places, side="right")
 
     @cached_property
     def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -88,8 +88,9 @@ def open_url(url: str) -> Iterator[BinaryIO]:
 
 
 def list_files(place: str) -> dict[str, dict[str, Any]]:
-    """The files of a folder, without hidden ones: by name, what the file system reports on each, such as its
-    size."""
+    """The files of a folder: by name, what the file system reports on each, such as its size. Files whose
+    name starts with a dot or an underscore are left out, and links to places that the session may not read.
+    """
     files, path = filesystem(place)
     with naming_place(place, "a folder of shards", "check the spelling"):
         files.invalidate_cache()
@@ -108,7 +109,7 @@ def list_files(place: str) -> dict[str, dict[str, Any]]:
         name: entry
         for name, entry in names.items()
         if not name.startswith((".", "_"))
-        and (is_address(place) or access.beside(Path(path) / "x", Path(path) / name))
+        and (is_address(place) or access.lies_in(Path(path), Path(path) / name))
     }
 
 

@@ -63,6 +63,16 @@ def _cells(finding: Any) -> list[str]:
     return [finding.what, short(finding.value), interval, f"{finding.n:,}", finding.interval]
 
 
+def _bundled_runs(runs: StudyRuns, store: Store) -> dict[str, Any] | None:
+    """How many of the runs came with Relscope, and how they were made. None if all are the user's."""
+    groups = [store.bundled_group(key) for key in runs.keys]
+    groups = [group for group in groups if group]
+    if not groups:
+        return None
+    first = groups[0]
+    return {"runs": len(groups), "date": first.date, "commit": first.commit, "made": first.in_words}
+
+
 def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str = "") -> Report:
     """The report of a study. It has the conclusion and the findings. If runs are missing, it tells on how
     many runs they rest."""
@@ -74,11 +84,9 @@ def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str 
         findings = study.findings(spec.settings, table)
         conclusion = study.conclusion(spec.settings, table)
     notes = []
-    bundled = None
-    if groups := [group for key in runs.keys if (group := store.bundled_group(key))]:
-        bundled = {"runs": len(groups), "date": groups[0].date, "commit": groups[0].commit}
-        bundled["made"] = groups[0].in_words
-        notes.append(f"{len(groups):,} of these runs came with Relscope. {groups[0].in_words}")
+    bundled = _bundled_runs(runs, store)
+    if bundled is not None:
+        notes.append(f"{bundled['runs']:,} of these runs came with Relscope. {bundled['made']}")
     shown = []
     if len(findings):
         shown = [["finding", "value", "95 %", "n", "interval"], *map(_cells, findings.itertuples())]

@@ -217,7 +217,11 @@ def grid(options: Settings, shared: str, **varied: Iterable) -> list[dict[str, A
 
 
 def study_of(kind: str) -> Study:
-    """The study with this name. Raises a SpaceError for an unknown name."""
+    """The study with this name. The finished runs of a plugin's study, in the folder "finished" beside its
+    module, are from then on among the bundled results.
+
+    Raises a SpaceError for an unknown name, and for a study whose package is not installed.
+    """
     refuse_study(kind)
     if kind in PLUGIN_STUDIES and kind not in STUDIES:
         raise SpaceError(
@@ -226,6 +230,9 @@ def study_of(kind: str) -> Study:
         )
     need_one_of("study", kind, STUDIES)
     study = STUDIES[kind].load()(kind)
-    if STUDIES[kind].plugin and (where := getattr(sys.modules[type(study).__module__], "__file__", "")):
-        bundled_results().add(Path(where).parent / "finished")
+    if STUDIES[kind].plugin:
+        module = sys.modules[type(study).__module__]
+        where = getattr(module, "__file__", "")  # a module made in memory has no file
+        if where:
+            bundled_results().add(Path(where).parent / "finished")
     return study

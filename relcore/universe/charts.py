@@ -101,16 +101,22 @@ def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
     return tuple(names[i] for i in scored), both[np.ix_(scored, scored)]
 
 
+def _scaled(apart: np.ndarray) -> np.ndarray:
+    """Places (n, 2) whose distances are about `apart` (n, n), by classical multidimensional scaling."""
+    squares = apart**2
+    around = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
+    values, vectors = np.linalg.eigh(-around / 2)
+    last_two = [-1, -2]  # `eigh` sorts from the smallest eigenvalue to the largest
+    places = vectors[:, last_two] * np.sqrt(np.maximum(values[last_two], 0))
+    largest = places[np.abs(places).argmax(axis=0), [0, 1]]
+    return places * np.where(largest < 0, -1, 1)  # choose one of the mirror images, which are equally good
+
+
 def map_of_spaces(universe: Universe) -> Diagram:
     """A map of the spaces in two dimensions, by classical multidimensional scaling (Torgerson 1952). The
     distance of two spaces is 1 − accuracy."""
     names, alike = _alike(universe)
-    squares = distances(alike) ** 2
-    around = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
-    values, vectors = np.linalg.eigh(-around / 2)
-    places = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0))
-    largest = places[np.abs(places).argmax(axis=0), [0, 1]]
-    places = places * np.where(largest < 0, -1, 1)  # choose one of the mirror images, which are equally good
+    places = _scaled(distances(alike))
     pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
     similarities = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
     hover = tuple(

@@ -109,6 +109,15 @@ def test_shared_app_opens_files_that_it_was_started_with(shared, monkeypatch):
         access.readable_path(given.with_name("other.txt"))
 
 
+def test_link_in_open_folder_leads_out_even_if_another_link_leads_to_the_same_place(shared):
+    data = shared / "data"
+    for name in ("x", "link.txt"):
+        (data / name).symlink_to(shared / "secret" / "file.txt")
+    assert access.lies_in(data, data / "file.txt")
+    assert not access.lies_in(data, data / "x")
+    assert not access.lies_in(data, data / "link.txt")
+
+
 def test_file_beside_open_one_is_part_of_it_unless_it_is_link_that_leads_out(shared):
     vectors = shared / "data" / "vectors.npy"
     assert access.beside(vectors, shared / "data" / "vectors.ids.txt")
