@@ -790,7 +790,7 @@ def table(path: Path) -> list[str]:
         lines = [
             "# How often `check` is right about single rows",
             "",
-            f"`python -m benchmarks.check_rates FOLDER --parts {','.join(WHOSE_PARTS)}`; draws from {FRESH} on, which chose no limit.",
+            f"`python -m benchmarks.check_rates FOLDER --parts {','.join(WHOSE_PARTS)}`; draws that chose no limit. Those of one model were checked before the gate also asked whether both halves of the dimensions find the same rows, which refuses more.",
         ]
     else:
         lines = [
@@ -914,7 +914,7 @@ def _search(some: pd.DataFrame) -> Iterator[list[str]]:
         chose = "no"
         if name in TUNED:
             chose = "yes"
-        gains = [f"{one[column].mean():+.3f}" for column in _GAINS]
+        gains = [f"{one[column].mean():+.3f}".replace("+nan", "–") for column in _GAINS]
         cells = [name, chose, other, f"{share:g}", short(ratio, 2), *_means(one, "pure", "plain"), *gains]
         advised = "one query"
         if two_queries:
