@@ -90,7 +90,11 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
             panel = replace(panel, title=f"{panel.title} · best")
         panels.append(panel)
     title = STITCH_METRICS[metric].title
-    scale = 0.0, 1.0  # equal for all accuracies and F1, so that figures can be compared
+    scale = _scale_of(result, metric)
+    if scale[0] > 0 and any(np.nanmin(panel.values, initial=1.0) < scale[0] for panel in panels):
+        scaled = f"{title} (palest: {short(scale[0], 2)} or less)"
+    else:
+        scaled = title
     if show == "gap":
         most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
         scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))
@@ -98,16 +102,30 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
             title = "error added by stitching, in steps"
         else:
             title = f"{title} lost to stitching"
+        scaled = title
     elif metric == "mae":  # the scale begins with the worst value (palest) and ends with 0
         worst = max(float(np.nanmax(panel.values)) for panel in panels)
         scale = max(worst, result.chance("mae"), 0.1), 0.0
+        scaled = title
     notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     n = len(result.encoders)
     alt = (
         f"Heat maps of {title}, {n} encoders by {n} classifiers, one per method. {notes}. Chance"
         f" {short(result.chance(metric))}."
     )
-    return Matrices(tuple(panels), scale, title, alt, "encoder", "classifier of")
+    return Matrices(tuple(panels), scale, scaled, alt, "encoder", "classifier of")
+
+
+def _scale_of(result: StitchResult, metric: str) -> tuple[float, float]:
+    """The range of the scores of all methods but the plain copy, to steps of .05. The plain copy is often
+    near chance; if the scale reached down to it, the other methods would have one colour."""
+    methods = [method for method in result.spec.methods if method != _COPY] or result.spec.methods
+    scores = np.concatenate([result.matrix(method, metric)[0].ravel() for method in methods])
+    if np.isnan(scores).all():
+        return 0.0, 1.0
+    low = np.floor(20 * np.nanmin(scores) + 1e-9) / 20
+    high = np.ceil(20 * np.nanmax(scores) - 1e-9) / 20
+    return float(min(low, high - 0.05)), float(high)
 
 
 def panel_order(result: StitchResult, metric: str) -> tuple[str, ...]:

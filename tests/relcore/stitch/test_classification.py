@@ -168,3 +168,12 @@ def test_rows_that_cannot_be_stitched_are_refused(make_encoders):
         match="have different labels for 240 shared rows, first 'r0': a head knows only the labels",
     ):
         share_rows([first, LatentSpace(second.vectors, second.ids, labels=["other"] * 240)])
+
+
+def test_scale_spans_the_methods_and_not_the_plain_copy(result):
+    """The scale from 0 to 1 showed .98 and .99 in one colour."""
+    (low, high) = stitch_matrices(result).scale
+    others = [result.matrix(name)[0] for name in result.spec.methods if name != "absolute"]
+    assert low <= np.nanmin(others) < low + 0.05 + 1e-9
+    assert np.nanmax(others) <= high
+    assert low > np.nanmin(result.matrix("absolute")[0])  # turned coordinates are near chance
