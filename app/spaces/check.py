@@ -4,17 +4,19 @@ rows."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import streamlit as st
 
-from app import compute, exports
-from app.asking import Panel, chart_beside
+from app import compute, exports, messages
+from app.asking import Panel
 from app.page_settings import remembered
-from app.plain_text import plain
+from app.plain_text import plain, plain_html
 from app.results import place_of, result_of
+from app.tables import report_table
 from app.widgets import space_labels
 from app.workspace import Workspace
+from relcore.base.numbers import counted
 from relcore.base.report import delimited_text
 from relcore.catalog.catalog import SpaceSpec
 from relcore.check.chart import CheckChart
@@ -73,24 +75,41 @@ def checked(asked: CheckInputs) -> Checked | None:
 
 def report(asked: CheckInputs, found: Checked) -> None:
     space = asked.spaces[0]
-    for limit in found.limits:
-        st.caption(f":material/visibility_off: {plain(limit)}")
-    st.markdown(plain(found.sentence))
+    told = found.report(space.ids)
+    messages.lead(f"<b>{plain_html(found.headline)}</b>")
     recipe = CheckChart(space=asked.specs[0], trusted=asked.trusted, digests=asked.digests)
-    told = replace(found.report(space.ids), notes=())
+    chart, beside = st.columns([1.7, 1], gap="large")
+    with chart:
+        exports.figure(recipe.draw((space, found)), "check.chart")
+    with beside:
+        if not found.agreement:
+            st.markdown(plain(found.unfit))
+        _next_steps(asked, found)
+        for limit in reversed(found.limits):  # the smallest part that would have been found comes first
+            st.caption(f":material/visibility_off: {plain(limit)}")
+        with st.expander("All numbers", icon=":material/table_rows:"):
+            st.markdown(plain(found.sentence))
+            for table in told.tables:
+                report_table(table)
+            for note in told.notes:
+                st.caption(plain(note))
+
+
+def _next_steps(asked: CheckInputs, found: Checked) -> None:
+    """Buttons for what can be done next."""
+    space = asked.spaces[0]
     rows = found.rows(space.ids)
+    if found.told:
+        counts = rows.groupby("model", as_index=False).size().rename(columns={"size": "rows"})
+        st.dataframe(counts, hide_index=True, key="check.counts")
+        content = delimited_text(rows.id[: found.count].to_frame()).encode()
+        name = f"{space.name}-again.csv"
+        label = f"Download {counted(found.count, 'row')} to embed again"
+        exports.download(label, content, name, "text/csv", "check.again", type="primary")
+        if not found.told.by_trusted:
+            st.caption("Choose trusted rows above to get a p-value for each row.")
     content = delimited_text(rows).encode()
-    with chart_beside(recipe.draw((space, found)), "check", told):
-        exports.download(
-            "Download all rows, ranked", content, f"{space.name}-check.csv", "text/csv", "check.csv"
-        )
-        if found.told:
-            counts = rows.groupby("model", as_index=False).size().rename(columns={"size": "rows"})
-            st.dataframe(counts, hide_index=True, key="check.counts")
-            again = rows.id[: found.count].to_frame()
-            content = delimited_text(again).encode()
-            name = f"{space.name}-again.csv"
-            exports.download("Download rows to embed again", content, name, "text/csv", "check.again")
+    exports.download("Download all rows, ranked", content, f"{space.name}-check.csv", "text/csv", "check.csv")
 
 
 _PANEL = Panel(inputs, checked, report)

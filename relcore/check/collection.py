@@ -23,7 +23,9 @@ from relcore.check.origins import (
     EQUAL,
     FDR,
     OTHER,
+    SLOPE,
     TRUSTED,
+    TRUSTED_SLOPE,
     UNKNOWN,
     RowOrigins,
     row_origins,
@@ -129,6 +131,20 @@ class Checked(Reported):
         if self.origins is None or self.origins.refused:
             return None
         return self.origins
+
+    @property
+    def agreement(self) -> tuple[float, float, float] | None:
+        """The slope of the parts on which the `verdict` is based, the upper end of its 95 % interval
+        (the slope itself where the model of each row is known), and the limit from which parts count as one
+        model's. None if parts could not be compared."""
+        if self.told:
+            limit = SLOPE
+            if self.told.slope >= SLOPE:
+                limit = TRUSTED_SLOPE
+            return self.told.slope, self.told.slope, limit
+        if self.slope is None or self.slope_high is None:
+            return None
+        return self.slope, self.slope_high, SUSPECTED
 
     @property
     def count(self) -> int:

@@ -17,7 +17,7 @@ import pandas as pd
 from relcore.base.arguments import is_list, need_kind, need_sequence, numbers
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.kinds import need_kinds
-from relcore.base.numbers import general
+from relcore.base.numbers import general, short
 from relcore.figures.style import Theme
 
 GREY = -1  # colour number of items that are drawn only for comparison
@@ -40,6 +40,8 @@ class Line:
         chart.
     dashed : bool
         Whether the line is dashed, so that a line below it can be seen.
+    hollow : bool
+        Whether points are drawn as rings, so that colour alone does not tell them from others.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class Line:
     labels: Sequence[str] = ()
     color: int | None = None
     dashed: bool = False
+    hollow: bool = False
 
     def __post_init__(self) -> None:
         for part in ("x", "y", "low", "high", "labels"):
@@ -198,6 +201,60 @@ class Lines:
             return ", ".join(f"{self.x_names[round(a)]} {general(b)}" for a, b in zip(x, y, strict=True))
         ends = np.argsort(x, kind="stable")[[0, -1]]
         return ", ".join(f"{general(y[end])} at {general(x[end])}" for end in ends)
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """A value, at least 0, with the upper end of its interval, as a bar on an axis. From `limit` to 1, the
+    axis is shaded. `below` and `above` are the names of the ranges below and above the limit."""
+
+    title: str
+    value: float
+    high: float
+    limit: float
+    below: str
+    above: str
+
+    @property
+    def end(self) -> float:
+        """The end of the axis, with room for the number beside the bar."""
+        return max(1.0, self.high) + 0.2
+
+    @property
+    def in_words(self) -> str:
+        high = ""
+        if self.high > self.value:
+            high = f", at most {short(self.high)}"
+        return f"{self.title}: {short(self.value)}{high}; {self.above}: from {short(self.limit)}"
+
+
+@dataclass(frozen=True, eq=False)
+class MapWithEvidence:
+    """A map of points and, below it, what the map is evidence of: a bar and a histogram, if there are any."""
+
+    points: Lines
+    gauge: Gauge | None = None
+    histogram: Lines | None = None
+
+    figure: ClassVar[str] = "evidence_figure"
+
+    def describe(self) -> str:
+        parts = [self.points.describe()]
+        if self.gauge:
+            parts.append(f"{self.gauge.in_words}.")
+        if self.histogram:
+            parts.append(self.histogram.describe())
+        return " ".join(parts)
+
+    def table(self) -> pd.DataFrame:
+        """The tables of the charts, one below the other. The bar is a row with x and high."""
+        parts = [self.points.table()]
+        if self.gauge:
+            bar = {"name": self.gauge.title, "x": self.gauge.value, "high": self.gauge.high}
+            parts.append(pd.DataFrame([bar | {"label": "bar"}]))
+        if self.histogram:
+            parts.append(self.histogram.table())
+        return pd.concat(parts, ignore_index=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ from relcore.base.writing import write
 from relcore.figures.charts import (
     Diagram,
     Lines,
+    MapWithEvidence,
     MovingPanels,
     MovingPoints,
     histogram_lines,
@@ -350,6 +351,7 @@ _DRAWN_IN = {
     "lines_figure": ("screen", "paper_charts"),
     "diagram_figure": ("screen", "paper_charts"),
     "moving_figure": ("screen", "paper_charts"),
+    "evidence_figure": ("screen_panels", "paper_panels"),
     "moving_panels_figure": ("screen_panels", "paper_panels"),
     "matrices_figure": ("screen_matrices", "paper_charts"),
     "panes_figure": ("screen", "paper"),  # on screen, the component draws the panes
@@ -375,7 +377,7 @@ def drawing_functions(
 
 @takes_kinds
 def chart_exportable(
-    chart: Lines | Matrices | Diagram | MovingPoints | MovingPanels,
+    chart: Lines | Matrices | Diagram | MovingPoints | MovingPanels | MapWithEvidence,
     recipe: Mapping[str, Any] | None = None,
     name: str = "chart",
     latex: Callable[[], pd.DataFrame] | None = None,

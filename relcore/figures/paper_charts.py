@@ -180,8 +180,13 @@ def draw_lines(axes: Axes, lines: Lines, style: Style) -> list[Artist]:
                 reach = [line.y - line.low, line.high - line.y]
                 thin = {"elinewidth": 0.5, "alpha": 0.5}
                 axes.errorbar(line.x, line.y, reach, fmt="none", ecolor=color, **thin)
-            look = {"color": color, "lw": 0}
-            axes.scatter(line.x, line.y, s=9, alpha=0.85, rasterized=len(line) > style.raster_above, **look)
+            raster = {"rasterized": len(line) > style.raster_above}
+            if line.hollow:
+                axes.scatter(line.x, line.y, s=9, facecolors="none", edgecolors=color, lw=0.6, **raster)
+                look = {"color": color, "lw": 0, "markerfacecolor": "none"}
+            else:
+                axes.scatter(line.x, line.y, s=9, alpha=0.85, color=color, lw=0, **raster)
+                look = {"color": color, "lw": 0}
             handles.append(Line2D([], [], marker="o", ms=3, label=line.name, **look))
     levels = [(*named, axes.axhline, theme.muted, _DASHES[i % 4]) for i, named in enumerate(lines.baselines)]
     levels += [(*named, axes.axvline, theme.text, "--") for named in lines.marks]

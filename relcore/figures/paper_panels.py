@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from relcore.base.errors import need_one_of
-from relcore.figures.charts import MovingPanels
+from relcore.base.numbers import short
+from relcore.figures.charts import Gauge, MapWithEvidence, MovingPanels
 from relcore.figures.paper_charts import draw_lines
 from relcore.figures.paper_style import (
     _add_axes,
@@ -57,6 +58,38 @@ def moving_panels_figure(moving: MovingPanels, style: Style = PAPER) -> Figure:
                     fit_to(heading, side)
         for number in shown:
             axes.axvline(moving.xs[number], color=style.theme.border, lw=0.6, zorder=0)
+        return figure
+
+
+def evidence_figure(data: MapWithEvidence, style: Style = PAPER) -> Figure:
+    """Draw a map and, below it, the bar and the histogram."""
+    theme = style.theme
+    charts = [data.points, *filter(None, (data.gauge, data.histogram))]
+    shares = [3.4, *(0.5 if isinstance(chart, Gauge) else 1.0 for chart in charts[1:])]
+    with settings(style):
+        figure = blank_figure(style, sum(shares) + 0.45 * len(shares) + 0.3)
+        figure.set_layout_engine("constrained")
+        panels = figure.subplots(len(charts), height_ratios=shares, squeeze=False).flat
+        for axes, chart in zip(panels, charts, strict=True):
+            axes.spines[["top", "right"]].set_visible(False)
+            quiet_ticks(axes, style)
+            if isinstance(chart, Gauge):
+                axes.axvspan(chart.limit, 1, color=theme.null, lw=0)
+                reach = [[0], [chart.high - chart.value]]
+                look = {"color": theme.accent, "ecolor": theme.text, "error_kw": {"elinewidth": 0.8}}
+                axes.barh([0.35], [chart.value], 0.4, xerr=reach, capsize=2, **look)
+                axes.text(chart.high + 0.015, 0.35, short(chart.value), va="center")
+                small = {"va": "top", "color": theme.muted, "fontsize": style.font_size - 1}
+                axes.text(0.005, 0.97, chart.below, **small)
+                axes.text((1 + chart.limit) / 2, 0.97, chart.above, ha="center", **small)
+                axes.set(xlim=(0, chart.end), ylim=(0, 1), yticks=[], xlabel=chart.title)
+                axes.set_xticks([0, chart.limit, 1], ["0", short(chart.limit, 2), "1"])
+                continue
+            handles = draw_lines(axes, chart, style)
+            axes.set(xlabel=chart.x_title, ylabel=chart.y_title)
+            if chart is data.points:
+                axes.set(xticks=[], yticks=[])
+            axes.legend(handles=handles, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
         return figure
 
 

@@ -18,6 +18,7 @@ from relcore.base.numbers import band, general, short
 from relcore.base.text import visible
 from relcore.figures.charts import Diagram, Line, Lines, MovingPoints
 from relcore.figures.matrices import name_of
+from relcore.figures.scene import point_size
 from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Theme, rgb
 
 DASHES = ("dash", "dot", "dashdot", "longdash")
@@ -179,12 +180,17 @@ def _points(line: Line, color: str, theme: Theme) -> go.Scatter:
     if line.has_band:
         bars = {"array": line.high - line.y, "arrayminus": line.y - line.low, "thickness": 1, "width": 0}
         bars["color"] = _translucent(color, 0.5)
+    marker = {"color": color, "size": 9, "opacity": 0.85, "line": {"color": theme.surface, "width": 1}}
+    if len(line) > _FEW:
+        marker |= {"size": 2 + point_size(len(line)), "opacity": 0.6}
+    if line.hollow:
+        marker |= {"symbol": "circle-open", "opacity": 1, "line": {"color": color, "width": 1.5}}
     return go.Scatter(
         x=line.x,
         y=line.y,
         mode="markers",
         name=plain_text(line.name),
-        marker={"color": color, "size": 9, "opacity": 0.85, "line": {"color": theme.surface, "width": 1}},
+        marker=marker,
         error_y=bars,
         **_line_hover(line, np.arange(len(line))),
     )

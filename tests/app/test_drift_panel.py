@@ -194,7 +194,7 @@ def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
     at.toggle(key="check.more").set_value(True).run()
     assert not at.exception
     assert at.selectbox[0].options == ["mixed"]  # the other file has too few rows
-    assert any("holds vectors of two models" in one.value for one in at.markdown)
+    assert any("holds vectors of two models" in one.body for one in at.get("html"))
     assert any("Parts do not reveal another prompt" in one.value for one in at.caption)
     assert {"check.csv", "check.again"} <= {one.key for one in at.get("download_button")}
     counts = at.dataframe[0].value.set_index("model").rows

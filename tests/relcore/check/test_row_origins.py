@@ -11,6 +11,7 @@ from scipy.stats import beta, kstest
 from relcore import LatentSpace, check
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
+from relcore.check.chart import evidence_of
 from relcore.check.mixed_search import export_mixed
 from relcore.check.origins import (
     HELD_OUT_SLOPE,
@@ -22,6 +23,8 @@ from relcore.check.origins import (
     row_origins,
 )
 from relcore.cli import main
+from relcore.figures.export import chart_exportable
+from relcore.figures.style import LIGHT, PAPER
 from relcore.files.saving import save_space
 from relcore.passport.two_parts import ShortAxes
 from tests.relcore.passport.planted import model
@@ -213,3 +216,24 @@ def test_command_writes_the_model_of_each_row(tmp_path, monkeypatch, capsys):
     assert (table.model == "another model").sum() == facts["found"]
     assert table.p.max() <= 1
     assert "held-out trusted rows" in (tmp_path / "gate.xml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("share", "one_model"), [(0.1, False), (0, True)])
+def test_figure_shows_parts_beside_range_of_one_model(share, one_model):
+    X, truth = mixed(share)
+    space = LatentSpace(X, list(map(str, range(N))))
+    found = check(X, trusted=trusted(400))
+    chart = evidence_of(space, found)
+    assert (chart.gauge.high >= chart.gauge.limit) == one_model
+    assert (chart.histogram is None) == one_model
+    if not one_model:
+        (rest, part) = chart.points.lines
+        assert part.hollow
+        assert not rest.hollow
+        assert abs(len(part) - np.count_nonzero(truth)) < 20
+        low = chart.histogram.lines[0].y[1]
+        assert low > 2 * chart.histogram.baselines[0][1]  # p-values of another model are small
+    drawn = chart_exportable(chart)
+    assert chart.gauge.in_words in drawn.interactive(LIGHT).layout.meta["alt"]
+    assert drawn.publication(PAPER).axes[1].get_xlim()[1] > 1
+    assert (drawn.table().label == "bar").sum() == 1
