@@ -57,13 +57,13 @@ def _p_values(p: np.ndarray) -> Lines:
     """The histogram of p-values (n,)."""
     counts, edges = np.histogram(p, _BINS, (0, 1))
     percent = np.repeat(100 * counts / len(p), 2)
-    line = Line("p-values", np.repeat(edges, 2), [0, *percent, 0], color=GREY)
+    line = Line("p-values", np.repeat(edges, 2).tolist(), [0, *percent.tolist(), 0], color=GREY)
     first = percent[0]
     alt = f"Histogram of the p-values of {len(p):,} rows: {first:.0f} % are below {1 / _BINS:g}."
     level = 100 / _BINS
     title = "p-value of a row, from trusted rows"
-    look = {"filled": True, "alt": alt, "baselines": (("one model", level),)}
-    return Lines((line,), title, "rows (%)", **look)
+    baselines = (("one model", level),)
+    return Lines((line,), title, "rows (%)", filled=True, alt=alt, baselines=baselines)
 
 
 def map_of(space: LatentSpace, checked: Checked) -> Lines:
@@ -80,7 +80,8 @@ def map_of(space: LatentSpace, checked: Checked) -> Lines:
     for name, some, hollow in ((rest, ~first, False), (checked.first_in_words, first, True)):
         if some.any():
             labels = [f"{one:.80}" for one in ids[some]]
-            lines.append(Line(name, *places[some].T, labels=labels, hollow=hollow))
+            x, y = places[some].T
+            lines.append(Line(name, x, y, labels=labels, hollow=hollow))
     note = f"{len(drawn):,} of {len(space):,} rows"
     alt = f"Scatter plot of {len(drawn):,} rows on their two longest axes. {checked.sentence}"
     return Lines(tuple(lines), "longest axis", "second axis", kind="points", note=note, alt=alt)

@@ -550,7 +550,9 @@ def _unfit(X: Rows, distinct: int) -> str:
     if np.count_nonzero(some) < _DENSE * some.size:
         return "Parts were not compared: most numbers are 0, and sparse spaces are out of scope."
     spread = pd.Series(some.var(axis=0, dtype=np.float64))
-    if -spread.corr(pd.Series(np.arange(d)), method="spearman") > _ORDERED:
+    order = pd.Series(np.arange(d))
+    # Spearman's correlation. Pandas would import scipy.stats for it, which takes two seconds.
+    if -spread.rank().corr(order) > _ORDERED:
         return (
             "Parts were not compared: the columns are ordered by their variance, as those of LSA or a PCA,"
             " and in such spaces topics have axes of their own."

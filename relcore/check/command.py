@@ -99,14 +99,13 @@ def run_check(options: argparse.Namespace) -> Report:
     others, other_spec = _trusted_rows(options.other)
     if isinstance(others, Passport):
         others = others.space
-    limits = {"fdr": task.fdr, "random_state": task.random_state}
-    found = check(space, trusted, known, other=others, **limits)
+    found = check(space, trusted, known, other=others, fdr=task.fdr, random_state=task.random_state)
     if options.output:
         write(options.output, delimited_text(found.rows(space.ids)).encode())
     digests = [space.digest]
     digests += [load(one).digest for one in (trusted_spec, other_spec) if one]
-    recipe = {"space": spec, "trusted": trusted_spec, "other": other_spec, "digests": tuple(digests)}
-    report = found.report(space.ids, check=lambda: CheckChart(**recipe, check=task).draw((space, found)))
+    chart = CheckChart(space=spec, trusted=trusted_spec, other=other_spec, check=task, digests=tuple(digests))
+    report = found.report(space.ids, check=lambda: chart.draw((space, found)))
     notes = [*report.notes]
     if options.repair:
         if options.again:

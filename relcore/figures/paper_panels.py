@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from relcore.base.errors import need_one_of
 from relcore.base.numbers import short
-from relcore.figures.charts import Gauge, MapWithEvidence, MovingPanels
+from relcore.figures.charts import Gauge, Lines, MapWithEvidence, MovingPanels
 from relcore.figures.paper_charts import draw_lines
 from relcore.figures.paper_style import (
     _add_axes,
@@ -63,34 +63,47 @@ def moving_panels_figure(moving: MovingPanels, style: Style = PAPER) -> Figure:
 
 def evidence_figure(data: MapWithEvidence, style: Style = PAPER) -> Figure:
     """Draw a map and, below it, the bar and the histogram."""
-    theme = style.theme
-    charts = [data.points, *filter(None, (data.gauge, data.histogram))]
-    shares = [3.4, *(0.5 if isinstance(chart, Gauge) else 1.0 for chart in charts[1:])]
+    panels: list[Lines | Gauge] = [data.points]
+    if data.gauge:
+        panels.append(data.gauge)
+    if data.histogram:
+        panels.append(data.histogram)
+    heights = [3.4, *(_HEIGHTS[type(panel)] for panel in panels[1:])]
     with settings(style):
-        figure = blank_figure(style, sum(shares) + 0.45 * len(shares) + 0.3)
+        figure = blank_figure(style, sum(heights) + 0.45 * len(heights) + 0.3)
         figure.set_layout_engine("constrained")
-        panels = figure.subplots(len(charts), height_ratios=shares, squeeze=False).flat
-        for axes, chart in zip(panels, charts, strict=True):
+        places = figure.subplots(len(panels), height_ratios=heights, squeeze=False).flat
+        for axes, panel in zip(places, panels, strict=True):
             axes.spines[["top", "right"]].set_visible(False)
             quiet_ticks(axes, style)
-            if isinstance(chart, Gauge):
-                axes.axvspan(chart.limit, 1, color=theme.null, lw=0)
-                reach = [[0], [chart.high - chart.value]]
-                look = {"color": theme.accent, "ecolor": theme.text, "error_kw": {"elinewidth": 0.8}}
-                axes.barh([0.35], [chart.value], 0.4, xerr=reach, capsize=2, **look)
-                axes.text(chart.high + 0.015, 0.35, short(chart.value), va="center")
-                small = {"va": "top", "color": theme.muted, "fontsize": style.font_size - 1}
-                axes.text(0.005, 0.97, chart.below, **small)
-                axes.text((1 + chart.limit) / 2, 0.97, chart.above, ha="center", **small)
-                axes.set(xlim=(0, chart.end), ylim=(0, 1), yticks=[], xlabel=chart.title)
-                axes.set_xticks([0, chart.limit, 1], ["0", short(chart.limit, 2), "1"])
-                continue
-            handles = draw_lines(axes, chart, style)
-            axes.set(xlabel=chart.x_title, ylabel=chart.y_title)
-            if chart is data.points:
-                axes.set(xticks=[], yticks=[])
-            axes.legend(handles=handles, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+            if isinstance(panel, Gauge):
+                _draw_gauge(axes, panel, style)
+            else:
+                _draw_lines_with_legend(axes, panel, style)
+        places[0].set(xticks=[], yticks=[])  # a map has no scale
         return figure
+
+
+_HEIGHTS: dict[type, float] = {Gauge: 0.5, Lines: 1.0}  # in inches, below the map
+
+
+def _draw_gauge(axes: Axes, gauge: Gauge, style: Style) -> None:
+    theme = style.theme
+    axes.axvspan(gauge.limit, 1, color=theme.null, lw=0)
+    bar: dict[str, Any] = {"color": theme.accent, "ecolor": theme.text, "error_kw": {"elinewidth": 0.8}}
+    axes.barh([0.35], [gauge.value], 0.4, xerr=[[0], [gauge.high - gauge.value]], capsize=2, **bar)
+    axes.text(gauge.high + 0.015, 0.35, short(gauge.value), va="center")
+    small: dict[str, Any] = {"va": "top", "color": theme.muted, "fontsize": style.font_size - 1}
+    axes.text(0.005, 0.97, gauge.below, **small)
+    axes.text((1 + gauge.limit) / 2, 0.97, gauge.above, ha="center", **small)
+    axes.set(xlim=(0, gauge.end), ylim=(0, 1), yticks=[], xlabel=gauge.title)
+    axes.set_xticks([0, gauge.limit, 1], ["0", short(gauge.limit, 2), "1"])
+
+
+def _draw_lines_with_legend(axes: Axes, lines: Lines, style: Style) -> None:
+    handles = draw_lines(axes, lines, style)
+    axes.set(xlabel=lines.x_title, ylabel=lines.y_title)
+    axes.legend(handles=handles, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 
 _DOTS: dict[str, Any] = {"lw": 0, "rasterized": True}
@@ -114,8 +127,8 @@ def film(moving: MovingPanels, kind: str = "webp", style: Style = PAPER) -> byte
         dots = []
         for column, name in enumerate(moving.panels):
             panel = _panel(figure, moving, (column * side + 0.02, low, side - 0.04, side - 0.04))
-            look: dict[str, Any] = {"parse_math": False, "fontsize": style.font_size, "pad": 3}
-            fit_to(panel.set_title(name, loc="left", **look), side)
+            label: dict[str, Any] = {"parse_math": False, "fontsize": style.font_size, "pad": 3}
+            fit_to(panel.set_title(name, loc="left", **label), side)
             colors = moving.colors(style.theme)
             dots.append(panel.scatter(*moving.places[column, 0].T, s=5, c=colors, **_DOTS))
         heading = figure.text(0.995, 0.995, "", ha="right", va="top", fontsize=style.font_size)

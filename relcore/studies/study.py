@@ -130,7 +130,7 @@ class Study(ABC):
         return cost
 
     @abstractmethod
-    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
+    def charts(self, options: Settings, table: pd.DataFrame) -> Mapping[str, Chart]:
         """The charts by name. There are none if the table has too little to draw."""
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
