@@ -71,9 +71,9 @@ _ALIKE = (
 )
 _GRADED = (
     "Parts were compared but cannot be judged: where they meet they share more axes than where they are"
-    " farthest apart, as topics of one model do, above all of single words. Give rows of the right model as"
-    " trusted ones to rank the others by."
+    " farthest apart, as topics of one model do, above all of single words."
 )
+_GIVE_TRUSTED = " Give rows of the right model as trusted ones to rank the others by."
 _MODELS = {TRUSTED: "trusted rows' model", OTHER: "another model", UNKNOWN: "unknown"}
 _PARTS = {TRUSTED: "larger part", OTHER: "smaller part", UNKNOWN: "unknown"}
 _PLANTED = 5000  # maximum number of rows among which rows of a made-up second model are hidden
@@ -215,6 +215,8 @@ class Checked(Reported):
 
     @property
     def headline(self) -> str:
+        if self.verdict == "nothing found" and self.unfit and not self.told:
+            return "These rows cannot show whether one model made them all."
         told = f"The collection {VERDICTS[self.verdict]}"
         if self.verdict in ("two models", "suspicious"):
             share = percent(self.count / self.n)
@@ -452,6 +454,9 @@ def _checked(
     smallest = None
     if slope is not None and slope.high >= SUSPECTED and log_ratio is compared.log_ratio:
         smallest = smallest_found(X, random_state)
+    unfit = compared.unfit
+    if unfit == _GRADED and not len(unlike):
+        unfit += _GIVE_TRUSTED
     larger = X[:FITTED]
     if len(log_ratio):
         larger = X[np.flatnonzero(log_ratio <= 0)[:FITTED]]
@@ -465,7 +470,7 @@ def _checked(
         compared.fitted,
         log_ratio,
         unlike,
-        compared.unfit,
+        unfit,
         name_of(larger, known),
         bool(known),
         change,

@@ -230,6 +230,7 @@ def test_spaces_that_parts_do_not_fit_are_refused_with_reason():
     found = check(ordered)
     assert "LSA" in found.unfit
     assert found.slope is None
+    assert found.headline == "These rows cannot show whether one model made them all."
     with pytest.raises(SpaceError, match="expected two rows or more"):
         check(FIRST(1))
 
