@@ -1,12 +1,12 @@
-"""Waiting for what other threads and processes do."""
+"""Wait for other threads and processes."""
 
 import time
 from collections.abc import Callable
 
 
 def until(condition: Callable[[], object], seconds: float = 120) -> None:
-    """Return as soon as the condition holds. A test fails after this number of seconds, which is large, for a
-    busy machine.
+    """Return as soon as the condition holds. If it does not hold within this time, the test fails. The default is
+    long, because the machine may be busy.
     """
     deadline = time.monotonic() + seconds
     while not condition():

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-# Pixels: the longer side of a picture that is shown, and the side of the drawing pad.
+# In pixels: the longer side of a picture that is shown, and the side of the drawing pad.
 _SHOWN = 160
 _PAD = 300
 _LISTED = 30  # maximum number of classes listed as possible answers
@@ -158,7 +158,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
                 held = "a digit, written thickly on paper,"
             picture = camera("stitch.try-camera", "What the camera sees")
             st.caption(f"Hold {held} before the camera. Every pair answers while it moves; nothing is kept.")
-        # An empty drawing and a camera that starts are an even grey, which cannot be encoded.
+        # An empty drawing, or a camera that is starting, gives a uniform picture, which cannot be encoded.
         with suppress(SpaceError):
             if picture is not None:
                 seen = picture
@@ -215,7 +215,7 @@ def _look(digest: str, _dataset: Dataset):
     return look_of(_dataset)
 
 
-# While one types, speed matters: an HTML table takes a tenth of the time that Plotly takes.
+# An HTML table takes a tenth of the time of a Plotly figure, so answers keep up with typing.
 
 STYLE = Path(__file__).parents[2] / "assets" / "answers.css"
 
@@ -254,7 +254,7 @@ def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
 
 
 def draw(setup: StitchSetup | None, best: str = "") -> None:
-    """Draw the answers of all pairs to a new item. At first, they are those by the `best` method."""
+    """Draw the answers of all pairs to a new item. `best` is the method that is selected at first."""
     st.html(STYLE)
     if setup is None:
         st.caption(
@@ -431,7 +431,7 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
         on_rejection = (
             " “None of these”: this pair is less sure than in 95 % of its right answers to test rows. On"
             " sentences of 16 articles this rejected 8 % of right answers, and 43 % of answers to off-topic"
-            " ones."
+            " sentences."
         )
     st.caption(
         "Each row is an encoder, each column a classifier. A dashed frame: not stitched. Each cell shows the"

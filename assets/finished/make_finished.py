@@ -4,9 +4,10 @@ with a picture.
     python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished] [--only-texts]
 
 Groups: digits, sentences, study-encoders, bootstrap, explain, migration-example, and the names of
-studies; default: all that are there. Each is what its page computes with its default settings. The groups
-take 10 s to an hour of one core. Commit first: date and commit are written beside the results. The findings
-in docs/places.md are then written from the runs that come with Relscope; with --only-texts nothing else is.
+studies; default: all that are there. A group contains what its page computes with default settings. A group
+takes from 10 s to an hour on one core. Commit first, because the date and the commit are stored with the
+results. Afterwards, the findings in docs/places.md are updated from the bundled runs. With --only-texts, only
+these findings are updated.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ from relcore.studies.paper_runs import commit_of
 from relcore.studies.runs import StudyRuns, finished_run
 from relcore.studies.study import StudySpec, study_of
 
-_LARGEST = 6_000_000  # bytes of a file
-_LONG = 20_000  # letters of metadata, above which an entry has a file of its own
+_LARGEST = 6_000_000  # maximum number of bytes of a file
+_LONG = 20_000  # number of characters of metadata above which an entry has its own file
 PLACES = Path(__file__).parents[2] / "docs" / "places.md"
 
 
 def example_keys(name: str, store: Store) -> list[str]:
-    """Encode an example and stitch it: the keys of encodings, trained weights and stitching."""
+    """Encode an example and stitch it. Returns the keys of encodings, trained weights and stitching."""
     example = EXAMPLES[name]
     dataset = load_dataset(example.dataset, store)
     encodings = []
@@ -76,8 +77,8 @@ def example_keys(name: str, store: Store) -> list[str]:
 
 
 def migration_keys(store: Store) -> list[str]:
-    """The Migrate page's example: keys of its old model and of what the first tabs show; "sentences" has
-    the new one.
+    """Compute the example of the Migrate page. Returns the keys of the old model's encoding and of the
+    results of the first tabs. The new model's encoding is in the group "sentences".
     """
     old = encode(migration.DATASET, migration.OLD, store)[0]
     sentences, _ = example_spaces("sentences", bundled_results())
@@ -94,14 +95,14 @@ def migration_keys(store: Store) -> list[str]:
 
 
 def finish(task: Task, spaces: Sequence[LatentSpace], store: Store) -> str:
-    """Run a task: its key."""
+    """Run a task. Returns its key."""
     key = task.key(spaces)
     task.finish(Context(key, store), spaces)
     return key
 
 
 def keys_of(group: str, store: Store) -> list[str]:
-    """Compute a group: its keys."""
+    """Compute the results of a group. Returns their keys."""
     if group in EXAMPLES:
         return example_keys(group, store)
     if group == "study-encoders":
@@ -126,8 +127,8 @@ def keys_of(group: str, store: Store) -> list[str]:
 
 
 def write(group: str, keys: Sequence[str], store: Store, output: Path, commit: str) -> None:
-    """Copy the entries of these keys into the folder, and list them; files of the group's last computation
-    are removed.
+    """Copy the entries of these keys into the folder, and list them in GROUP.json. Files that this list named
+    before are removed first.
     """
     listed = output / f"{group}.json"
     for key in json.loads(listed.read_text(encoding="utf-8"))["files"] if listed.is_file() else ():
@@ -149,7 +150,7 @@ def write(group: str, keys: Sequence[str], store: Store, output: Path, commit: s
 
 
 def to_text(record: dict[str, Any]) -> str:
-    """JSON with a line for each entry."""
+    """The record as JSON, with one line per entry."""
     entries = ",\n".join(f"{json.dumps(key)}: {_line(entry)}" for key, entry in record["entries"].items())
     head = ", ".join(f'"{name}": {_line(record[name])}' for name in ("date", "commit", "files"))
     return f'{{{head}, "entries": {{\n{entries}\n}}}}\n'

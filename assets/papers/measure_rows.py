@@ -1,8 +1,8 @@
-"""Measure the papers' rows that a study answers, and write them to relcore/data/papers/ours.
+"""Measure the rows of the papers' tables that a study covers, and write them to relcore/data/papers/ours.
 
     python assets/papers/measure_rows.py [ROW or RUN …] [--all] [--again] [--out FOLDER]
 
-Without names, all rows are listed. Commit first: the commit is written beside the numbers.
+Without names, all rows are listed. Commit first, because the commit is stored with the numbers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from relcore.studies.runs import finished_run
 
 
 def measure(name: str, store: Store) -> Ours:
-    """Do what the store lacks of the study's runs; the numbers of all."""
+    """Compute the runs of the study that the store lacks. Returns the numbers of all its runs."""
     need_one_of("run", name, [name for name, run in RUNS.items() if run.study])
-    # before it runs: the code is loaded now
     runs = study_runs(name)
+    # Read the commit before the runs, because they use the code that is loaded now.
     commit = commit_of()
     for number, settings in enumerate(runs.settings, start=1):
         print(f"  {name}: run {number} of {len(runs)}")
@@ -33,7 +33,7 @@ def measure(name: str, store: Store) -> Ours:
 
 
 def write(folder: Path, ours: Ours) -> None:
-    """Write one run's file, ``words.json``, whole or not at all."""
+    """Write the file of one run, such as ``words.json``, so that it is never incomplete."""
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{ours.run}.partial"
     text = json.dumps(records.to_json(ours), ensure_ascii=False, indent=1)
@@ -47,7 +47,7 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="ROW", help="rows (relative-table-1) or runs (words)")
     parser.add_argument("--all", action="store_true", help="all runs that a study measures")
-    parser.add_argument("--again", action="store_true", help="measure again what is there already")
+    parser.add_argument("--again", action="store_true", help="measure runs again that were measured already")
     parser.add_argument("--out", type=Path, default=SHIPPED, help="the folder to write to")
     options = parser.parse_args()
     known = read_ours(options.out)
@@ -62,7 +62,7 @@ def main() -> None:
     for row in load_rows() if not names else ():
         runs = ", ".join(f"{name} ({known[name].date if name in known else '–'})" for name in row.run_names())
         print(f"{row.id:24} {row.title}: {runs or 'nothing to run here'}")
-    store = Store(finished=False)  # measured now, not read from what comes with Relscope
+    store = Store(finished=False)  # without the bundled results, so that everything is measured now
     for name in dict.fromkeys(names):
         if name in known and is_current(known[name]) and not options.again:
             print(f"{name}: measured on {known[name].date} already")

@@ -1,4 +1,4 @@
-/* The panes in a file of their own: what Python does in the other homes, such as answering events, is done here. */
+/* The panes in an exported page. There is no Python process, so this script answers their events. */
 
 async function unpacked(id) {
   const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
@@ -6,7 +6,7 @@ async function unpacked(id) {
   return unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
 
-/* What an event changes in the header; it keeps its other parts, which the panes compare with the one before. */
+/* For each kind of event, the parts of the header that it changes. */
 const LOOKS = {
   stars: (header, { size, opacity, shown }) => ({ stars: { size, opacity, shown } }),
   hidden: (header, { hidden }) => ({ colorings: header.colorings.map((one, i) => ({ ...one, hidden: hidden[i] })) }),
@@ -38,7 +38,7 @@ async function open(main) {
       draw();
     },
   };
-  /* An anchor is at another row from now on. */
+  /* Replace the row of an anchor by another row, and compute the maps again. */
   const move = ({ row, to, serial }) => {
     changed = { anchors: Uint32Array.from(taken("anchors"), (one) => (one === row ? to : one)) };
     follower ??= new Follower(first, take);

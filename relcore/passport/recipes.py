@@ -1,4 +1,4 @@
-"""By which recipe a model at hand makes the vectors of a passport."""
+"""Find the recipe (prompt, pooling and layer) by which an available model makes the vectors of a passport."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PROMPTS = (
 )
 Pooling = Literal["mean", "cls"]
 POOLINGS: tuple[Pooling, ...] = ("mean", "cls")
-NAMED = 0.999  # minimum mean cosine between vectors and those that their recipe gives
+NAMED = 0.999  # minimum mean cosine of vectors with those that the recipe makes
 
 
 def encode_texts(encoder: TextEncoder, texts: Sequence[str], *prompts: str) -> dict[str, np.ndarray]:

@@ -19,7 +19,7 @@ PAGE = {"accept": "text/html"}
 
 @pytest.fixture(autouse=True)
 def own_secret(monkeypatch, tmp_path):
-    """``own_secret()``: what a process started again does."""
+    """Use a secret of this test only. Call ``own_secret()`` to forget the cached secret, as a restart of the app does."""
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     sharing._secret.cache_clear()
     yield sharing._secret.cache_clear
@@ -94,7 +94,7 @@ def test_cookies_outlive_a_start_unless_a_given_token_changed(
     assert (again.get("/").status_code == 200) == lasts
     key = visitor.get("/").text
     again.get("/", params={"token": then})
-    assert again.get("/").text == key  # the saved sessions are found in any case
+    assert again.get("/").text == key  # so saved sessions are found after a login, too
 
 
 def test_cookies_of_a_shared_app_open_no_other(monkeypatch):
@@ -153,7 +153,7 @@ def test_a_key_that_was_not_issued_here_is_refused(own_secret, monkeypatch, tmp_
     [
         ("localhost:8501", "http://localhost:8501", False, True),
         ("localhost:8501", None, False, True),
-        ("localhost:9000", "http://localhost:9000", False, True),  # a forwarded port
+        ("localhost:9000", "http://localhost:9000", False, True),  # through a forwarded port
         ("localhost:8501", "http://localhost:8637", False, False),
         ("localhost:8501", "http://localhost", False, False),
         ("localhost:8501", "https://localhost:8501", False, False),
@@ -163,7 +163,7 @@ def test_a_key_that_was_not_issued_here_is_refused(own_secret, monkeypatch, tmp_
         ("evil.test", None, False, False),
         ("localhost.evil.test", None, False, False),
         ("localhost:x", None, False, False),
-        ("a.test", "https://a.test", True, True),  # by a proxy that speaks TLS
+        ("a.test", "https://a.test", True, True),  # through a proxy that adds TLS
         ("a.test", "https://b.test", True, False),
     ],
 )

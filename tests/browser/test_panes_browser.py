@@ -132,7 +132,7 @@ def test_an_anchor_more_paints_one_star_per_pane(context):
     at_rest(page)
     assert page.evaluate("window.drawn.slice(1)") == [0, 0, 0]
     assert [pixels(page, pane) == before[pane] for pane in range(4)] == [False, True, True, True]
-    assert page.evaluate("window.moved.size") == 3  # those of the pane that moved, that were there before
+    assert page.evaluate("window.moved.size") == 3  # the three earlier anchors, in the changed pane only
 
 
 def test_the_legend_hides_isolates_and_selects_classes(page):
@@ -220,7 +220,7 @@ def test_lines_of_density_come_in_a_crowd_at_rest(page):
         };
         move();
     })""")
-    assert made == [0, False]  # none of it while an anchor is dragged
+    assert made == [0, False]  # no lines are computed or shown while an anchor is dragged
     page.evaluate("scatter.panes[0].settle()")
     page.wait_for_function("scatter.panes[0].contours.shown")
     for shown in (0, 2):
@@ -269,7 +269,7 @@ def test_names_cover_no_star_and_no_class(page):
     rng = np.random.default_rng(0)
     classes = np.repeat([0, 1, 2], [200, 12, 2])
     cloud = rng.normal(size=(214, 2))
-    cloud[200:212] = [0.1, 0.1] + rng.normal(size=(12, 2)) * 0.02  # small enough to be hidden by a name
+    cloud[200:212] = [0.1, 0.1] + rng.normal(size=(12, 2)) * 0.02  # so small that a name hides it
     cloud[212:] = [[0.2, -0.2], [0.3, -0.2]]
     ids = np.array([f"row {i}" for i in range(214)], dtype=object)
     names = ("a large class", "a small class", "two rows")
@@ -299,7 +299,7 @@ def test_a_selection_of_python_is_ringed_named_and_zoomed_to(page):
         opacities = plot.locator(".ls-star .ls-body").evaluate_all(
             "all => all.map(one => Number(getComputedStyle(one).fillOpacity))"
         )
-        assert set(opacities) == {1}  # beside a few selected rows all others keep their colours
+        assert set(opacities) == {1}  # if only a few rows are selected, the others keep their colours
     draw(page, scene(), selected=range(10))
     wait_for(page, "selected", 10)
     before = says(page, "views")
@@ -326,10 +326,10 @@ def test_edges_join_rows_to_their_neighbours_in_the_panes_of_each_model(page):
         return path.count("M")
 
     counts = [list(map(ends, paths)) for paths in page.evaluate(lines)]
-    assert counts == [[1, 2], [0, 1]] * 2  # others, then those that share the feature; panes alternate
+    assert counts == [[1, 2], [0, 1]] * 2  # [other edges, edges that share the feature]; the models alternate
     x, y = page.evaluate("scatter.panes[1].pixel(20)")
     assert page.evaluate(lines)[1][1].endswith(f"L{x:.1f} {y:.1f}")
-    assert "word 3" in page.locator(".ls-names").first.text_content()  # the row that the lines leave is named
+    assert "word 3" in page.locator(".ls-names").first.text_content()  # where the lines start
     draw(page, drawn, [], edges=[])
     assert not any(path for paths in page.evaluate(lines) for path in paths)
 
@@ -366,7 +366,7 @@ def test_anchors_are_hidden_and_sized(page):
         entry.click()
         assert entry.get_attribute("aria-pressed") == pressed
         assert shown.is_visible() == (pressed == "true")
-    # A transform on each of 1,200 stars takes Chromium most of the time of a frame.
+    # No star has a transform of its own: 1,200 of them take Chromium most of the time of a frame.
     turned = (
         "all => all.some(one => one.transform.baseVal.length || getComputedStyle(one).transform !== 'none')"
     )
@@ -374,7 +374,7 @@ def test_anchors_are_hidden_and_sized(page):
     page.click(f"{ROOT} [data-tool=help]")
     assert page.get_by_role("group", name="Keys").is_visible()
     page.keyboard.press("Escape")
-    page.keyboard.press("b")  # the keys are the panes' again
+    page.keyboard.press("b")  # after the help is closed, the panes receive the keys again
     wait_for(page, "tool", "box")
 
 
@@ -414,7 +414,7 @@ def test_a_tip_leaves_neither_its_pane_nor_the_window(page):
         page.set_viewport_size({"width": width, "height": 700})
         at_rest(page)
         page.evaluate("scrollTo(0, 100)")
-        for pane in (0, 3):  # the first and the last touch every edge of the grid
+        for pane in (0, 3):  # together, the first and the last pane touch every edge of the grid
             for number in (1, 17, 33, 40):
                 x, y = star(page, pane, number)
                 if not page.evaluate(
@@ -427,7 +427,7 @@ def test_a_tip_leaves_neither_its_pane_nor_the_window(page):
                 for start, size, most in (("x", "width", width), ("y", "height", 700)):
                     low = max(plot[start], 0)
                     high = min(plot[start] + plot[size], most)
-                    if high - low < tip[size] + 8:  # of a pane scrolled half away too little is seen
+                    if high - low < tip[size] + 8:  # the visible part of the pane is too small for the tip
                         low = 0
                         high = most
                     assert low <= tip[start]

@@ -1,5 +1,5 @@
-"""Work for processes that are killed. An encoding leaves a line for every block that it computes, so that tests
-can count what was computed twice.
+"""Work for processes that are killed. An encoding logs every block that it computes, so that tests can count the
+blocks that were computed twice.
 """
 
 import multiprocessing
@@ -31,7 +31,8 @@ ROWS = 20
 N_BLOCKS = 25
 
 _processes = multiprocessing.get_context("forkserver")
-# So that each victim starts in milliseconds; lancedb starts threads, which a fork would lose.
+# With these modules preloaded, each process starts in milliseconds. lancedb is not one of them, because it starts
+# threads, which a fork would lose.
 _processes.set_forkserver_preload(
     [__name__, "sklearn.datasets", "PIL.Image", "pyarrow.parquet", "relcore.cli", "relcore.files.confined"]
     + [f"relcore.{module}" for module in ("migrate.adapt_command", "project.command", "migrate.adapters")]
@@ -41,7 +42,9 @@ _processes.set_forkserver_preload(
 
 @dataclass(frozen=True)
 class Pixels(Encoder):
-    """Writes its process id and a checksum of each block; from the fifth block on it waits for `gate`."""
+    """An encoder that logs its process id and a checksum of each block. After five blocks it waits until the file
+    `gate` exists.
+    """
 
     log: str
     pause: float = 0.0
@@ -74,7 +77,9 @@ def computed_twice(log):
 
 
 def started(work, *arguments):
-    """A process that does not import the main module again: after a test of a page that is the whole app."""
+    """Start `work` in a process that does not import the main module again. After a test of a page, the main
+    module is the whole app.
+    """
     process = _processes.Process(target=work, args=arguments)
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
@@ -86,7 +91,9 @@ def started(work, *arguments):
 
 
 def killed(process, seconds):
-    """Kill it after this number of seconds and wait for all its children; False where it had ended."""
+    """Kill the process after this number of seconds and wait until its children have ended. Returns False if it had
+    ended before.
+    """
     process.join(seconds)
     if process.exitcode is not None:
         assert process.exitcode == 0

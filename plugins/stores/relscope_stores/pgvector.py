@@ -1,4 +1,4 @@
-"""A table of PostgreSQL with a column of pgvector."""
+"""Tables of PostgreSQL with a vector column (pgvector)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER
 
 
 class PgvectorIndex(Database):
-    """``pgvector:postgresql://HOST/DATABASE#TABLE``, or the folder of a socket for the address.
+    """A table, written as ``pgvector:postgresql://HOST/DATABASE#TABLE``, or as ``pgvector:FOLDER#TABLE`` if
+    the server has a socket in this folder.
 
-    All else comes from libpq's variables (PGUSER, PGDATABASE, PGPASSWORD, PGPASSFILE). The id is the primary
-    key, or a column ``id``; ``#TABLE/COLUMN`` names one of several vectors; other columns are payload.
+    User, database and password can be set by libpq's environment variables (PGUSER, PGDATABASE, PGPASSWORD,
+    PGPASSFILE). The id is the primary key, or the column ``id`` if there is none. If there are several vector
+    columns, choose one by ``#TABLE/COLUMN``. All other columns are payload.
     """
 
     _connection = None
@@ -65,7 +67,7 @@ class PgvectorIndex(Database):
         (width,) = [size for name, _, size, *_ in columns if name == self._vector]
         self._others = {name: kind for name, kind, *_ in columns if name not in (self._id, self._vector)}
         (n,) = base.execute(SQL("SELECT count(*) FROM {}").format(self._table)).fetchone()
-        if width < 1:  # of a column that tells none
+        if width < 1:  # the type of the column has no width
             query = SQL("SELECT vector_dims({}) FROM {} LIMIT 1").format(
                 Identifier(self._vector), self._table
             )
@@ -87,7 +89,7 @@ class PgvectorIndex(Database):
         return adapter.partition(" ")[0]
 
     def record(self, adapter: str) -> None:
-        """In the comment of the table, behind a comment that is there."""
+        """Record the digest in the comment of the table, after an existing comment."""
         from psycopg.sql import SQL, Literal
 
         comment = f"{self._comment()} {ADAPTER}:{adapter}".strip()
@@ -99,7 +101,7 @@ class PgvectorIndex(Database):
         return comment or ""
 
     def rows(self, size: int, start: int) -> Iterator[StoredRows]:
-        """By a cursor of the server, which sees the table as it was when reading began."""
+        """Read by a cursor on the server, which sees the table as it was when reading began."""
         from psycopg.sql import SQL, Identifier
 
         names = SQL(", ").join(SQL("t.{}").format(Identifier(name)) for name in self._others)
@@ -107,7 +109,7 @@ class PgvectorIndex(Database):
             payload = SQL("(SELECT to_jsonb(r) FROM (SELECT {}) r)").format(names)
         else:
             payload = SQL("NULL")
-        if self._others == {"payload": "jsonb"}:  # as `create` makes it
+        if self._others == {"payload": "jsonb"}:  # a table made by `create`
             payload = SQL("t.payload")
         query = SQL(
             "SELECT t.{id}::text, t.{vector}, {payload} FROM {table} t ORDER BY t.{id} OFFSET {start}"
@@ -124,7 +126,8 @@ class PgvectorIndex(Database):
             )
             while some := cursor.fetchmany(size):
                 ids, vectors, kept = zip(*some, strict=True)
-                whole = b"".join(vector[4:] for vector in vectors)  # behind the width: float32, big-endian
+                # Each vector is sent as 4 bytes with its width, then big-endian float32 numbers.
+                whole = b"".join(vector[4:] for vector in vectors)
                 rows = np.frombuffer(whole, ">f4").reshape(len(ids), self.width).astype(np.float32)
                 payload: tuple[dict[str, Any], ...] = ()
                 if any(kept):
@@ -139,7 +142,7 @@ class PgvectorIndex(Database):
         values = [SQL("id::{}").format(SQL(self._id_type)), SQL("vector"), *[SQL("payload")] * has_payload]
         width = block.vectors.shape[1]
         with self._connection.transaction():
-            # The table of a session, in which rows wait: COPY itself overwrites none.
+            # Copy the rows into a temporary table first, because COPY cannot overwrite rows.
             temporary = (
                 "CREATE TEMP TABLE IF NOT EXISTS relscope_rows (id text, payload jsonb, vector vector)"
             )

@@ -33,7 +33,7 @@ from relcore.spaces.space import LatentSpace
 from tests.waiting import until
 
 DIGITS = DatasetSpec("digits", limit=500)
-N_BLOCKS = 25  # of 20 rows
+N_BLOCKS = 25  # number of blocks of 20 rows
 
 
 def note(log, line):
@@ -54,9 +54,7 @@ def pixels(images):
 
 @dataclass(frozen=True)
 class Noted(Encoder):
-    """Pixels times a number; leaves a line for each time that it is prepared, and for each block that it
-    computes.
-    """
+    """An encoder whose vectors are the pixels times a number. It logs each call of `prepare` and each block."""
 
     log: str
     pause: float = 0.0
@@ -131,7 +129,7 @@ def test_one_pass_for_several_outputs_and_each_is_found_by_itself(store, log, di
     both = encode(DIGITS, Noted(log, scales=(1, 2)), store)
     assert [space.name for space in both] == ["Pixels times 1 · digits", "Pixels times 2 · digits"]
     np.testing.assert_array_equal(both[1].vectors, 2 * both[0].vectors)
-    assert len(notes(log, "block")) == 2  # of 256 rows
+    assert len(notes(log, "block")) == 2  # blocks of 256 rows
     [alone] = encode(DIGITS, Noted(log, scales=(2,)), store)
     assert alone.digest == both[1].digest
     assert len(notes(log, "block")) == 2
@@ -170,7 +168,7 @@ def test_killed_encoding_goes_on_from_its_last_finished_block(one_worker, tmp_pa
     for _, block, _ in notes(encoder.log, "block"):
         counts[block] = counts.get(block, 0) + 1
     assert len(counts) == N_BLOCKS
-    # Only the one block that was computed but not yet written when the kill came may be there twice.
+    # Only the block that was computed but not yet written at the kill may be computed twice.
     assert sorted(counts.values())[:-1] == [1] * (N_BLOCKS - 1)
     undisturbed = Store(tmp_path / "undisturbed")
     encode(DIGITS, encoder, undisturbed, block_rows=20)
@@ -196,7 +194,7 @@ def test_spec_is_encoded_again_to_same_bytes_unless_its_dataset_has_changed(tmp_
 
 @dataclass(frozen=True)
 class Lengths(Encoder):
-    """The length of each text and its number of letters a; leaves a line for each block and each thread."""
+    """An encoder of each text by its length and its number of letters a. It logs each block and each thread."""
 
     log: str
 
@@ -226,7 +224,7 @@ def texts():
 
 
 def texts_that_end(texts, end):
-    """A dataset whose reader fails from a row on."""
+    """A dataset whose reader fails if rows from `end` on are read."""
 
     def read(start, stop):
         if stop > end:
@@ -238,7 +236,7 @@ def texts_that_end(texts, end):
 
 
 def test_texts_are_encoded_in_order_of_their_lengths_within_window(store, log, texts, monkeypatch):
-    monkeypatch.setattr(encodings, "_WINDOW", 5)  # of blocks of 10
+    monkeypatch.setattr(encodings, "_WINDOW", 5)  # five blocks of 10 rows
     [space] = encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
     expected = np.array([(len(text), text.count("a")) for text in texts], dtype=np.float32)
     np.testing.assert_array_equal(space.vectors, expected)
@@ -255,7 +253,7 @@ def test_texts_are_encoded_in_order_of_their_lengths_within_window(store, log, t
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_on_gpu_block_is_written_beside_work_on_next(store, log, texts, monkeypatch, device):
-    # blocks that were encoded when each block was written
+    # for each block written: how many blocks had been encoded by then
     put = Store.put
     encoded = []
 

@@ -1,4 +1,4 @@
-"""Lines: what is drawn is what was given, on screen, on paper and as numbers."""
+"""Line charts show the given numbers on screen, on paper and in the exported table."""
 
 import numpy as np
 import pytest
