@@ -15,7 +15,7 @@ from app.explain.edges import show_edges
 from app.items import Items, cut, items_of
 from app.plain_text import plain, plain_html
 from app.workspace import Workspace
-from relcore.base.numbers import and_list, band, counted, short, signed
+from relcore.base.numbers import and_list, band, counted, percent, short, signed
 from relcore.catalog.catalog import MOST_KEPT
 from relcore.explain.explanation import Explain
 from relcore.explain.reason import ExampleRow, Reason, ReasonPart
@@ -71,7 +71,8 @@ def draw_reasons(workspace: Workspace, models: Match, found: Explanation) -> Non
     legend = "".join(f"<span><i></i>{plain_html(name)}</span>" for name in found.names)
     st.html(
         f'<div class="relscope-reason relscope-legend"><p>{legend}</p>'
-        f"<small>Share of a row's {found.k} nearest neighbours that have the feature, too</small></div>"
+        f"<small>Of the {found.k} nearest neighbours of a row with the feature, the share that has it</small>"
+        "</div>"
     )
     ids = _compared_ids(models)
     with st.container(key="explain-rows", gap=None):
@@ -154,7 +155,7 @@ def _bars_html(names: Sequence[str], row: ReasonRow, limit: float) -> str:
         width = 100 * share / limit
         bars += (
             f'<span class="relscope-unseen">{plain_html(name)}: </span>'
-            f'<em><i style="width:{width:.1f}%"></i></em><b>{short(share)}</b>'
+            f'<em><i style="width:{width:.1f}%"></i></em><b>{percent(share)}</b>'
         )
     return f'<div class="relscope-reason">{bars}<small>{plain_html(row.note)}</small></div>'
 

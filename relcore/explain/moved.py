@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.base.numbers import percent
+from relcore.base.numbers import and_list, percent
 from relcore.explain.families import Features
 from relcore.explain.reasons import Proposable, evidence_of, proposed, standard_error
 from relcore.explain.responses import of_numbers
@@ -97,11 +97,12 @@ def moved_rows(
 
 
 def moved_in_words(kinds: Sequence[MovedRows]) -> str:
-    """Which kinds of rows changed more, and which less, in one or two sentences; "" if there are none."""
-    sentences = []
-    for more, verb in ((True, "more"), (False, "less")):
+    """Which kinds of rows changed more, and which less, in a sentence; "" if there are none."""
+    if not kinds:
+        return ""
+    text = f"On average, {percent(kinds[0].of_all)} of a row's neighbours differ"
+    for more, word in ((True, "more"), (False, "fewer")):
         listed = [f"{one.title} ({percent(one.churn)})" for one in kinds if (one.churn > one.of_all) == more]
         if listed:
-            of_all = percent(kinds[0].of_all)
-            sentences.append(f"Neighbours changed {verb} than on average ({of_all}) for {', '.join(listed)}.")
-    return " ".join(sentences)
+            text += f"; {word} for {and_list(listed)}"
+    return f"{text}."

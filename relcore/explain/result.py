@@ -175,12 +175,12 @@ def explained_in_words(found: Explanation) -> str:
     if not found.reasons:
         return ""
     first, second = found.names[:2]
-    covers = "These reasons cover"
+    one = "share one of these features with their row"
     if len(found.reasons) == 1:
-        covers = "This reason covers"
+        one = "share this feature with their row"
     return (
-        f"{covers} {percent(found.explained[0])} of the neighbours that only {first} lists, and"
-        f" {percent(found.explained[1])} of those that only {second} lists."
+        f"Of the neighbours that only {second} lists, {percent(found.explained[1])} {one}; of those that only"
+        f" {first} lists, {percent(found.explained[0])}. The others remain unexplained."
     )
 
 

@@ -108,7 +108,7 @@ def test_kinds_of_rows_that_changed_are_named(tmp_path):
     ]
     shown = Panel(Workspace(tuple(specs), *specs))
     told = [block.value for block in shown.at.markdown]
-    assert any("Neighbours changed more than on average" in one and "of class red" in one for one in told)
+    assert any("neighbours differ; more for" in one and "of class red" in one for one in told)
 
 
 def test_a_planned_change_of_model_alarms_for_broken_rows_alone(versions):

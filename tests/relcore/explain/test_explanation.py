@@ -241,7 +241,7 @@ def test_kinds_of_rows_that_moved(rng):
     assert first.low < first.churn < first.high
     assert first.churn > 0.8 > 0.5 > first.of_all
     np.testing.assert_array_equal(first.rows, np.flatnonzero(inside))
-    assert "Neighbours changed more than on average" in found.report().text()
+    assert "of a row's neighbours differ; more for" in found.report().text()
 
 
 def test_rows_that_change_at_random_have_no_kind(rng):
