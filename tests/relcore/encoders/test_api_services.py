@@ -2,6 +2,7 @@
 
 import base64
 import datetime
+import inspect
 import ipaddress
 import json
 import ssl
@@ -223,6 +224,11 @@ def certificate(folder, host, name):
         builder = builder.not_valid_after(now + datetime.timedelta(days=1))
         for extension in extensions:
             builder = builder.add_extension(extension, critical=True)
+        # Python 3.13 refuses certificates without both identifiers.
+        own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        issuing = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
+        for identifier in (own, issuing):
+            builder = builder.add_extension(identifier, critical=False)
         return builder.sign(issuer_key, hashes.SHA256())
 
     def named(text):
@@ -232,7 +238,8 @@ def certificate(folder, host, name):
     server_key = ec.generate_private_key(ec.SECP256R1())
     authority = named(f"Authority of {name}")
     of_authority = x509.BasicConstraints(ca=True, path_length=None)
-    root = signed(authority, authority_key, authority, authority_key, of_authority)
+    usage = dict.fromkeys(inspect.signature(x509.KeyUsage).parameters, False) | {"key_cert_sign": True}
+    root = signed(authority, authority_key, authority, authority_key, of_authority, x509.KeyUsage(**usage))
     hosts = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))])
     leaf = signed(named(name), server_key, authority, authority_key, hosts)
     (folder / f"{name}-authority.pem").write_bytes(root.public_bytes(serialization.Encoding.PEM))
