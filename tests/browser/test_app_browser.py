@@ -70,6 +70,8 @@ def go_to(page, title):
 def download(page, label):
     page.locator(".st-key-export-explore button").click()
     menu = page.get_by_test_id("stPopoverBody")
+    menu.get_by_role("button", name=label).filter(visible=True).wait_for()
+    settle(page)  # a click is lost if a rerun replaces the button
     with page.expect_download() as expected:
         menu.get_by_role("button", name=label).filter(visible=True).click()
     page.keyboard.press("Escape")
