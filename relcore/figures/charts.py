@@ -227,6 +227,13 @@ class Gauge:
             high = f", at most {short(self.high)}"
         return f"{self.title}: {short(self.value)}{high}; {self.above}: from {short(self.limit)}"
 
+    def describe(self) -> str:
+        return f"{self.in_words}."
+
+    def table(self) -> pd.DataFrame:
+        """One row, with the bar's end as x and the end of its interval as high."""
+        return pd.DataFrame([{"name": self.title, "x": self.value, "high": self.high, "label": "bar"}])
+
 
 @dataclass(frozen=True, eq=False)
 class MapWithEvidence:
@@ -238,23 +245,17 @@ class MapWithEvidence:
 
     figure: ClassVar[str] = "evidence_figure"
 
+    @property
+    def below(self) -> list[Gauge | Lines]:
+        """The charts below the map."""
+        return [chart for chart in (self.gauge, self.histogram) if chart is not None]
+
     def describe(self) -> str:
-        parts = [self.points.describe()]
-        if self.gauge:
-            parts.append(f"{self.gauge.in_words}.")
-        if self.histogram:
-            parts.append(self.histogram.describe())
-        return " ".join(parts)
+        return " ".join(chart.describe() for chart in (self.points, *self.below))
 
     def table(self) -> pd.DataFrame:
-        """The tables of the charts, one below the other. The bar is a row with x and high."""
-        parts = [self.points.table()]
-        if self.gauge:
-            bar = {"name": self.gauge.title, "x": self.gauge.value, "high": self.gauge.high}
-            parts.append(pd.DataFrame([bar | {"label": "bar"}]))
-        if self.histogram:
-            parts.append(self.histogram.table())
-        return pd.concat(parts, ignore_index=True)
+        """The tables of the charts, one below the other."""
+        return pd.concat([chart.table() for chart in (self.points, *self.below)], ignore_index=True)
 
 
 @dataclass(frozen=True, eq=False)

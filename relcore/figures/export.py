@@ -351,7 +351,7 @@ _DRAWN_IN = {
     "lines_figure": ("screen", "paper_charts"),
     "diagram_figure": ("screen", "paper_charts"),
     "moving_figure": ("screen", "paper_charts"),
-    "evidence_figure": ("screen_panels", "paper_panels"),
+    "evidence_figure": ("screen_evidence", "paper_evidence"),
     "moving_panels_figure": ("screen_panels", "paper_panels"),
     "matrices_figure": ("screen_matrices", "paper_charts"),
     "panes_figure": ("screen", "paper"),  # on screen, the component draws the panes

@@ -90,11 +90,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
             panel = replace(panel, title=f"{panel.title} · best")
         panels.append(panel)
     title = STITCH_METRICS[metric].title
-    scale = _scale_of(result, metric)
-    if scale[0] > 0 and any(np.nanmin(panel.values, initial=1.0) < scale[0] for panel in panels):
-        scaled = f"{title} (palest: {short(scale[0], 2)} or less)"
-    else:
-        scaled = title
+    palest = ""
     if show == "gap":
         most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
         scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))
@@ -102,18 +98,21 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
             title = "error added by stitching, in steps"
         else:
             title = f"{title} lost to stitching"
-        scaled = title
     elif metric == "mae":  # the scale begins with the worst value (palest) and ends with 0
         worst = max(float(np.nanmax(panel.values)) for panel in panels)
         scale = max(worst, result.chance("mae"), 0.1), 0.0
-        scaled = title
+    else:
+        scale = _scale_of(result, metric)
+        lowest = min(float(np.nanmin(panel.values, initial=1.0)) for panel in panels)
+        if lowest < scale[0]:
+            palest = f" (palest: {short(scale[0], 2)} or less)"
     notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     n = len(result.encoders)
     alt = (
         f"Heat maps of {title}, {n} encoders by {n} classifiers, one per method. {notes}. Chance"
         f" {short(result.chance(metric))}."
     )
-    return Matrices(tuple(panels), scale, scaled, alt, "encoder", "classifier of")
+    return Matrices(tuple(panels), scale, f"{title}{palest}", alt, "encoder", "classifier of")
 
 
 def _scale_of(result: StitchResult, metric: str) -> tuple[float, float]:

@@ -203,7 +203,7 @@ class Universe(Reported):
         if self.same_class:
             alike, guess = map(percent, self.same_class)
             found = (
-                f"has the same class in {alike} of cases (chance {guess}) and is the same row in {same}"
+                f"has the same class in {alike} (chance {guess}) and is the same row in {same}"
                 f" (chance {percent(chance)})"
             )
         on_average = ""

@@ -268,7 +268,7 @@ def test_a_universe_and_a_comparison_name_their_questions():
     spaces = [space(centres + rng.normal(size=(N, WIDE)), name, labels=labels) for name in "ab"]
     universe = Universe.fit(spaces)
     assert universe.same_class == pytest.approx((1, 0.25), abs=0.05)
-    told = "has the same class in 100 % of cases (chance 25 %) and is the same row in"
+    told = "has the same class in 100 % (chance 25 %) and is the same row in"
     assert told in universe.headline()
     assert Universe.fit(family(2)).same_class is None
     unrelated = Universe.fit([space(rng.normal(size=(N, 4)), name, labels=labels) for name in "ab"])
