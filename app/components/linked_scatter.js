@@ -1,41 +1,6 @@
 /* The panes in Streamlit. Streamlit calls the default export when it mounts the panes, with every new payload and at every change of theme,
    always with the same parent. */
 
-const arrivals = new WeakMap(); // for each parent, its latest payload and, by digest, the arrays that came as files
-
-async function load(address) {
-  const answer = await fetch(address);
-  if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
-  return answer.blob();
-}
-
-/* Draw a payload as soon as its files are here, unless a newer payload has come. */
-function arrived(parent, payload, home) {
-  const { header, take } = payload;
-  if (!arrivals.has(parent)) arrivals.set(parent, { files: new Map() });
-  const arrival = Object.assign(arrivals.get(parent), { payload });
-  const digest = (name) => header.arrays[name][2];
-  for (const name of header.carried) arrival.files.set(digest(name), take(name, Uint8Array).buffer);
-  const names = Object.keys(header.elsewhere);
-  const draw = () => {
-    if (arrival.payload !== payload) return;
-    arrival.files = new Map(names.map((name) => [digest(name), arrival.files.get(digest(name))])); // drops files that are no longer needed
-    const taken = (name, kind = COLUMNS[name] ?? Float32Array) => new kind(arrival.files.get(digest(name)).slice(0));
-    render(parent, { header, take: (name, kind) => (header.elsewhere[name] ? taken(name, kind) : take(name, kind)) }, home);
-    sayFailure(parent, "");
-  };
-  const missing = names.filter((name) => !arrival.files.has(digest(name)));
-  if (!missing.length) return draw();
-  const loading = missing.map(async (name) => arrival.files.set(digest(name), await (await home.load(header.elsewhere[name])).arrayBuffer()));
-  const failed = (sentence) => (error) => {
-    if (arrival.payload !== payload) return; // a newer payload has come, and the server may have removed these files
-    console.error(error);
-    sayFailure(parent, `${sentence} (${error.message})`);
-  };
-  const late = "The maps could not be loaded from the server. Check that it is running, and reload the page.";
-  Promise.all(loading).then(draw, failed(late)).catch(failed("The maps could not be drawn. Reload the page."));
-}
-
 /* While an anchor is dragged, the number in the page's headline follows. It is pale until the score for the latest movement has come. */
 const LATEST = 2000; // milliseconds within which Python sends the score after a star was dropped
 let pale = 0;
@@ -102,7 +67,7 @@ function watchSliders(hand) {
 }
 
 export default function ({ data, parentElement, setTriggerValue }) {
-  arrived(parentElement, unpack(data), {
+  const home = {
     send: (events) => setTriggerValue("events", events),
     load,
     open,
@@ -113,10 +78,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
     background: "var(--st-background-color)",
     scroller: (root) => root.closest('[data-testid="stMain"]'),
     content: (root) => root.closest('[data-testid="stMainBlockContainer"]'),
-  });
+  };
+  arrived(parentElement, unpack(data), (payload) => render(parentElement, payload, home));
   return () => {
     if (parentElement.isConnected) return; // a newer call has come, and the panes are still on screen
-    arrivals.get(parentElement).payload = null;
+    forget(parentElement);
     remove(parentElement);
   };
 }

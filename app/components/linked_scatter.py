@@ -3,8 +3,7 @@ changed."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +11,7 @@ import numpy as np
 import streamlit as st
 
 from app.components.page import scripts
+from app.components.served_files import addresses, data_of
 from app.items import digest_of_bytes
 from relcore.base.memory import MadeOnce
 from relcore.figures.scene import Scene
@@ -19,18 +19,12 @@ from relcore.panes.page import part, script
 from relcore.panes.payload import (
     PaneEvent,
     PaneSettings,
-    Payload,
     Sheet,
     ids_digest,
     joined_texts,
     payload_of,
     read_events,
 )
-
-_LARGE = 1 << 15  # bytes; a larger array is sent as a file that the browser loads once
-_CARRIED = 1 << 22  # bytes; if new files are larger in all, the browser fetches them by a request of its own
-
-_SECRET = secrets.token_hex(16)  # one secret per server: sessions with the same data share its files
 
 # On pages with panes, nothing is faded during a run. This rule is not in the page's own style sheet: there it
 # needs :has(.st-key-panes), and Chromium then computes the styles of the whole page at each movement of the
@@ -40,7 +34,7 @@ _UNFADED = '.stMain [data-stale="true"] { opacity: 1 !important; transition: non
 _mount = st.components.v2.component(
     "relscope_linked_scatter",
     css=f"{part('panes.css')}{_UNFADED}",
-    js=script(scripts("channel", "linked_scatter")),
+    js=script(scripts("channel", "arrivals", "linked_scatter")),
     isolate_styles=False,
 )
 
@@ -75,9 +69,11 @@ def linked_scatter(
         old=old,
         settings=replace(settings or PaneSettings(), fill=True, filters=True),
     )
-    served = _serve_arrays(payload, key)
-    data = payload.leaving(served, _new(payload, served, key)).to_bytes()
-    _mount(key=key, data=data, on_events_change=partial(_receive, key, version, len(scene), on_event))
+    _mount(
+        key=key,
+        data=data_of(payload, key),
+        on_events_change=partial(_receive, key, version, len(scene), on_event),
+    )
 
 
 def _receive(key: str, version: str, n: int, on_event: Callable[[PaneEvent], None]) -> None:
@@ -94,48 +90,10 @@ def _serve(scene: Scene, sheet: Sheet | None, key: str) -> dict[str, str]:
     files = {name: (*_column(column), "text/plain") for name, column in columns.items() if column is not None}
     if sheet is not None:
         files["sheet"] = (sheet.content, digest_of_bytes(sheet.content), sheet.mimetype)
-    return _addresses(files, key)
+    return addresses(files, key)
 
 
 @MadeOnce
 def _column(strings: np.ndarray) -> tuple[bytes, str]:
     content = joined_texts(strings)
     return content, digest_of_bytes(content)
-
-
-def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
-    """Serve the large arrays as files, and return their addresses. Selections change too often for this."""
-    large = {
-        name: (payload.arrays[name], digest, "application/octet-stream")
-        for name, (_, size, digest) in payload.header["arrays"].items()
-        if size >= _LARGE and name != "selected"
-    }
-    return _addresses(large, f"{key}:array")
-
-
-def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
-    """The names of the served arrays that the last payload lacked, and that are small enough to be sent in
-    this one. Returns [] for the first payload: its files are loaded in parallel."""
-    about = {name: payload.header["arrays"][name] for name in served}
-    digests = {digest for _, _, digest in about.values()}
-    before = st.session_state.get(f"{key}:served", digests)
-    st.session_state[f"{key}:served"] = digests
-    new = {name: size for name, (_, size, digest) in about.items() if digest not in before}
-    if sum(new.values()) <= _CARRIED:
-        return list(new)
-    return []
-
-
-def _addresses(files: Mapping[str, tuple[bytes, str, str]], key: str) -> dict[str, str]:
-    """The address of each file (content, digest, type). The browser loads each file once."""
-    if not st.runtime.exists():
-        return {}
-    # Files get their names here. Streamlit names a large file by a sample of its bytes, so a changed file
-    # might keep its name. The secret prevents a session from guessing the address of another session's file.
-    media = st.runtime.get_instance().media_file_mgr
-    base = st.get_option("server.baseUrlPath").strip("/")
-    urls = {
-        name: media.add(content, mimetype, f"{key}:{name}", file_name=f"{_SECRET} {digest}")
-        for name, (content, digest, mimetype) in files.items()
-    }
-    return {name: f"/{base}{url}" if base else url for name, url in urls.items()}

@@ -375,9 +375,9 @@ def learning() -> None:
         _write(
             "<b>Press ▶</b>, or move the slider. The curves below the maps say how well the networks match."
         )
-    height = 560
+    height = 300
     if st.session_state.get(PRESENTS):
-        height = 640
+        height = 380
     with drawn:
         panel.draw_film(two_here.folder(), "story.film", height)
 

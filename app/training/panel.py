@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
 from app import compute, exports, messages, sharing
 from app.asking import Panel, lead_sentence
-from app.page_settings import remembered, segments
+from app.components.moving_maps import moving_maps
+from app.page_settings import remembered, save_value, saved_value, segments
 from app.plain_text import plain
 from app.tables import report_table
 from app.training import two_here
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.figures.export import chart_exportable
-from relcore.figures.screen_panels import moving_panels_figure
+from relcore.figures.charts import MovingPanels
 from relcore.training.agreement import AXES, TrainingResult, TrainingSpec, compare_runs
 from relcore.training.chart import TrainingChart
 from relcore.training.runs import Run, open_run, open_runs
 
-_FRAME = "relscope.training-frame"
+_FRAME = "training.frame"
+_HEIGHT = 380  # pixels of a map
 _SECONDS = 1.0  # between two looks for new frames
 _PLACES = {"here": "Train two here", "folder": "A folder of runs"}
 _HOW = {
@@ -109,10 +109,8 @@ def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
         two_here.say_conclusion()
     else:
         lead_sentence(told)
+    _play(result.panels(asked.axes), "training.maps", _HEIGHT)
     figure = TrainingChart.of(asked.runs(), asked.spec, asked.axes).draw(result)
-    panels = replace(result.panels(asked.axes), start=_frame(len(result.steps)))
-    drawn = chart_exportable(panels).interactive(exports.theme())
-    exports.chart(drawn, "training.chart", partial(_open_frame, panels.xs))
     exports.export_bar(figure, "training")
     for note in told.notes:
         st.caption(plain(note))
@@ -125,23 +123,21 @@ def draw_film(folder: str, key: str, height: int) -> None:
     """Draw the runs of a folder, which have one layer, with the lines of their scores."""
     runs = open_runs(folder)
     result = _compared(_places(runs), TrainingSpec())
-    exports.chart(moving_panels_figure(result.panels(), exports.theme(), height), key)
+    _play(result.panels(), key, height)
 
 
 def _places(runs: Sequence[Run]) -> tuple[tuple[str, int, bool], ...]:
     return tuple((str(run.folder), len(run), run.growing) for run in runs)
 
 
-def _frame(n_frames: int) -> int:
-    """The frame to begin with: the one that was clicked, or the first one."""
-    return min(st.session_state.get(_FRAME, 0), n_frames - 1)
-
-
-def _open_frame(xs: Sequence[float], points: Sequence[Mapping[str, Any]]) -> None:
-    """Begin at the frame of a point of a line. Points of the maps tell no frame."""
-    for point in points:
-        if point.get("x") in xs:
-            st.session_state[_FRAME] = xs.index(point["x"])
+@st.fragment
+def _play(panels: MovingPanels, key: str, height: int) -> None:
+    """Draw the player. The frame that is shown is a setting of the page, by its title."""
+    title = saved_value(_FRAME)
+    start = 0
+    if title in panels.frames:
+        start = panels.frames.index(title)
+    moving_maps(replace(panels, start=start), key=key, height=height, on_frame=partial(save_value, _FRAME))
 
 
 _PANEL = Panel(inputs, compared, draw_result)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from importlib.resources import files
@@ -50,16 +50,26 @@ SCRIPTS = (
     "theme.js",
     "linked_scatter.js",
 )
-
+# What a component that draws only points needs of them.
+POINT_SCRIPTS = (
+    "points.js",
+    "discs.js",
+    "row_grid.js",
+    "text_column.js",
+    "pane.js",
+    "payload.js",
+    "tip.js",
+    "theme.js",
+)
 
 _COMMENT = re.compile(r"^ *\/\*.*?\*\/\n|^ *// [^\n]*\n| +// [^\n]*$", re.DOTALL | re.MULTILINE)
 PROPORTION = 0.8
 
 
-def script(home: str) -> str:
-    """The renderer and the script of a home as a single JavaScript module, because inline scripts cannot
-    import. Comments are removed."""
-    return _COMMENT.sub("", "\n".join([*map(part, SCRIPTS), home]))
+def script(home: str, parts: Sequence[str] = SCRIPTS) -> str:
+    """The renderer, or these parts of it, and the script of a home as a single JavaScript module, because
+    inline scripts cannot import. Comments are removed."""
+    return _COMMENT.sub("", "\n".join([*map(part, parts), home]))
 
 
 def part(name: str) -> str:

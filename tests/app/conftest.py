@@ -131,6 +131,12 @@ class Session:
     def charts(self):
         return [json.loads(one.proto.spec) for one in self.at.main if one.type == "plotly_chart"]
 
+    @property
+    def players(self):
+        """The payloads of the players of moving maps."""
+        parts = self.at.main.get("bidi_component")
+        return [one.proto.bytes for one in parts if b"baselineShares" in one.proto.bytes]
+
     def select_rows(self, key, *rows):
         self.at.session_state[self.find("dataframe", key).key] = {
             "selection": {"rows": list(rows), "columns": [], "cells": []}

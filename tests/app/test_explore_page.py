@@ -301,7 +301,7 @@ def test_nobody_can_tell_the_address_of_a_known_text(monkeypatch):
     at = AppTest.from_string(HOVERS)
     first = addresses()
     assert len(first) > 2
-    monkeypatch.setattr("app.components.linked_scatter._SECRET", "that of another server")
+    monkeypatch.setattr("app.components.served_files._SECRET", "that of another server")
     assert not first & addresses()
 
 

@@ -103,11 +103,11 @@ def test_two_networks_are_trained_in_the_story(monkeypatch):
     monkeypatch.setattr(TwoNetworks.__init__, "__defaults__", ("digits", 0, 2))
     at = opened(step="7")
     assert "Guess first" in at.html
-    assert not at.charts
+    assert not at.players
     at.click("training.train")
     assert not at.errors
     assert "Means of 5 pairs of random states" in at.text
-    assert len(at.charts) == 1
+    assert len(at.players) == 1
     assert "Guess first" not in at.html
 
 

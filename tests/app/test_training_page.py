@@ -17,7 +17,7 @@ def test_two_networks_are_trained_in_the_page(make_workspace, monkeypatch):
     session.click("training.train")
     assert not session.errors
     assert "Means of 5 pairs of random states" in session.text
-    assert len(session.charts) == 1
+    assert len(session.players) == 1
 
 
 def test_runs_of_a_folder_are_drawn_and_a_wrong_folder_is_an_error(make_workspace, tmp_path):

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+from tests.browser.panes import settle
+
+STEPS = (0, 1, 3, 10, 30, 100)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two runs of checkpoints in whose last frame the rows lie as they do in no other one."""
+    folder = tmp_path_factory.mktemp("runs")
+    rng = np.random.default_rng(0)
+    for name in ("first", "second"):
+        (folder / name).mkdir()
+        rows = rng.normal(size=(60, 5))
+        for step in STEPS:
+            np.save(folder / name / f"step-{step}.npy", rows + rng.normal(size=rows.shape))
+    return folder
+
+
+@pytest.fixture
+def player(watched, app, runs):
+    watched.goto(f"{app}/research")
+    watched.get_by_role("tab", name="Training").click()
+    watched.get_by_text("A folder of runs").click()
+    watched.get_by_role("textbox", name="Folder").fill(str(runs))
+    watched.keyboard.press("Enter")
+    settle(watched)
+    return watched.locator(".mm-root")
+
+
+def shows(page, frame):
+    page.locator(f'.mm-root[data-frame="{frame}"]').wait_for()
+    assert page.locator(".mm-step").text_content() == f"step {STEPS[frame]}"
+
+
+def pictures(page):
+    """The pixels of both maps, as text."""
+    return page.locator(".mm-plot canvas").evaluate_all("(all) => all.map((one) => one.toDataURL())")
+
+
+def test_frames_play_and_the_step_stays_on_the_page(watched, player):
+    shows(watched, 0)
+    first = pictures(watched)
+    watched.evaluate(
+        """() => {
+            const root = [...document.querySelectorAll("*")].map((one) => one.shadowRoot?.querySelector(".mm-root")).find(Boolean);
+            window.seen = [root.dataset.frame];
+            new MutationObserver(() => seen.push(root.dataset.frame)).observe(root, { attributeFilter: ["data-frame"] });
+        }"""
+    )
+    player.get_by_role("button", name="Play").click()
+    shows(watched, len(STEPS) - 1)
+    player.get_by_role("button", name="Play").wait_for()  # it stopped at the end
+    seen = list(map(int, watched.evaluate("seen")))
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 2
+    last = pictures(watched)
+    assert all(one != other for one, other in zip(first, last, strict=True))
+    player.get_by_role("slider").focus()
+    watched.keyboard.press("ArrowLeft")
+    watched.keyboard.press("ArrowLeft")
+    shows(watched, len(STEPS) - 3)
+    settle(watched)
+    watched.get_by_role("tab", name="Papers").click()
+    player.wait_for(state="detached")
+    watched.get_by_role("tab", name="Training").click()
+    shows(watched, len(STEPS) - 3)
+
+
+def test_a_click_on_the_lines_shows_its_frame_and_a_row_is_ringed_in_both_maps(watched, player):
+    shows(watched, 0)
+    chart = player.get_by_role("img", name="MRR").bounding_box()
+    watched.mouse.click(chart["x"] + chart["width"] - 13, chart["y"] + 30)
+    shows(watched, len(STEPS) - 1)
+    plot = player.locator(".mm-plot").first.bounding_box()
+    middle = plot["x"] + plot["width"] / 2, plot["y"] + plot["height"] / 2
+    for up in range(0, 150, 4):  # along a line, until a row is near
+        watched.mouse.move(middle[0], middle[1] - up)
+        if player.locator(".ls-tip").is_visible():
+            break
+    assert player.locator(".ls-tip strong").text_content().isdigit()
+    assert player.locator('.ls-ring[visibility="visible"]').count() == 2
+
+
+def test_where_motion_is_to_be_reduced_points_do_not_glide(watched, player):
+    watched.emulate_media(reduced_motion="reduce")
+    shows(watched, 0)
+    watched.evaluate(
+        """() => {
+            const page = [...document.querySelectorAll("*")].map((one) => one.shadowRoot).find((one) => one?.querySelector(".mm-root"));
+            const put = CanvasRenderingContext2D.prototype.putImageData;
+            window.drawn = [];
+            CanvasRenderingContext2D.prototype.putImageData = function (...given) {
+                drawn.push(page.querySelector(".mm-now").style.transform);
+                return put.apply(this, given);
+            };
+        }"""
+    )
+    player.get_by_role("button", name="Play").click()
+    shows(watched, 3)
+    player.get_by_role("button", name="Pause").click()
+    assert len(watched.evaluate("drawn")) == len(watched.evaluate("[...new Set(drawn)]")) * 2
