@@ -312,23 +312,27 @@ def _pool(
     other: np.ndarray,
     rng: np.random.Generator,
 ) -> _Pool:
-    """At most `FITTED` of the rows X and of the `free` trusted rows, each once, and all fixed rows. Only rows
-    of X have ranks."""
+    """The distinct rows of a sample of X and the trusted rows `free`, at most `FITTED`, and all rows of the
+    fixed `own` and `other`. Only rows of X have ranks; those of others are −∞."""
     drawn = rng.permutation(len(X) + len(free))[:FITTED]
-    inside = drawn < len(X)
-    rows = np.empty((len(drawn), X.shape[1]), np.float32)
-    rows[inside] = unit_rows(np.asarray(X[drawn[inside]]))
-    rows[~inside] = free[drawn[~inside] - len(X)]
-    distinct = ~row_hashes(rows).duplicated().to_numpy()
-    rows = np.concatenate([rows[distinct], own, other])
+    is_of_X = drawn < len(X)
+    sample = np.empty((len(drawn), X.shape[1]), np.float32)
+    sample[is_of_X] = unit_rows(np.asarray(X[drawn[is_of_X]]))
+    sample[~is_of_X] = free[drawn[~is_of_X] - len(X)]
+    distinct = ~row_hashes(sample).duplicated().to_numpy()
+    n_distinct = np.count_nonzero(distinct)
+    rows = np.concatenate([sample[distinct], own, other])
     order = rng.permutation(len(rows))
-    places = order - np.count_nonzero(distinct)
+    is_other = order >= n_distinct + len(own)
+    is_own = (order >= n_distinct) & ~is_other
     rankings: tuple[np.ndarray, ...] = ()
     if len(ranks):
-        known = np.concatenate([ranks, np.full(len(free), -np.inf, np.float32)])[drawn][distinct]
-        ranking = np.concatenate([known, np.full(len(own) + len(other), -np.inf, np.float32)])
+        sample_ranks = np.full(len(drawn), -np.inf, ranks.dtype)
+        sample_ranks[is_of_X] = ranks[drawn[is_of_X]]
+        ranking = np.full(len(rows), -np.inf, ranks.dtype)
+        ranking[:n_distinct] = sample_ranks[distinct]
         rankings = (ranking[order],)
-    return _Pool(rows[order], rankings, (places >= 0) & (places < len(own)), places >= len(own))
+    return _Pool(rows[order], rankings, is_own, is_other)
 
 
 def _fits(pool: _Pool) -> list[_Fit]:

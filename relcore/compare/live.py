@@ -29,6 +29,7 @@ from relcore.scores.metrics import has_majority_class
 from relcore.spaces.split import Split
 
 N_NEAR = 10  # number of nearest rows that are highlighted
+_BELOW_COSINES = -2
 
 
 class LiveComparison:
@@ -285,44 +286,55 @@ class LiveComparison:
         overtaken: Callable[[], bool],
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """For each query, the rank (q,) of its own row in the other space, among the rows that are not left
-        out; 1 is the nearest. The second value is the k nearest labelled rows, without the query's own row,
-        (q, k); None without classes."""
+        out; 1 is the nearest. Also the numbers (q, k) of the k nearest labelled rows, without the query's own
+        row; None without classes."""
         where = self.where
-        every = self.held.all_units
+        source = self.held.all_units[one]
+        target = self.held.all_units[other]
         turns, mixed = self._turns(one, other)
+        target_turn = where.put(turns[1])
         with where.exact():
             numbers = where.put(queries)
-            asked = where.unit(where.product(every[one][numbers], where.put(turns[0]), "asked"), "asked unit")
-            asked = where.product(asked, where.put(mixed), "queries")
-            turn = where.put(turns[1])
-            own = where.row_products(asked, self._unit(every[other][numbers], turn))
-            above = np.zeros(len(queries), dtype=np.int64)
-            labelled = None
-            near = None
-            if self.held.classes is not None:
-                labelled = self.held.classes >= 0
-                labelled[left_out] = False
-                near = top_rows(where, len(queries), max(1, min(k, np.count_nonzero(labelled) - 1)))
+            query_units = self._unit(source[numbers], where.put(turns[0]), "query units")
+            query_rows = where.product(query_units, where.put(mixed), "queries")
+            own_cosines = where.row_products(query_rows, self._unit(target[numbers], target_turn))
+            n_nearer = np.zeros(len(queries), dtype=np.int64)
+            labelled = self._labelled_rows(left_out)
+            nearest = None
+            if labelled is not None:
+                nearest = top_rows(where, len(queries), max(1, min(k, np.count_nonzero(labelled) - 1)))
             # Blocks have half the usual size, because a move of the anchor waits for the end of a block.
             size = where.rows_at_once(where.search_rows // 2, 4 * (3 * len(queries) + sum(turns[1].shape)))
             for block in row_blocks(len(self.held.pair), size):
                 if overtaken():
                     raise Overtaken
-                products = where.product(asked, self._unit(every[other][block], turn).T, "products")
-                here = np.flatnonzero((queries >= block.start) & (queries < block.stop))
-                # Leave out each query's own row, because rounding here may differ from that in `own`.
-                products[where.put(here), where.put(queries[here] - block.start)] = -2
                 rows = np.arange(block.start, block.stop)
-                products[:, where.put(np.flatnonzero(np.isin(rows, left_out)))] = -2
-                above += where.get((products > own[:, None]).sum(1))
-                if near is not None:
-                    products[:, where.put(np.flatnonzero(~labelled[block]))] = -2
-                    near.add(products, where.put(rows))
-        return above + 1, near and near.fetched().rows
+                cosines = where.product(query_rows, self._unit(target[block], target_turn).T, "products")
+                # Leave out each query's own row: here, rounding may differ from that in `own_cosines`.
+                in_block = np.flatnonzero((queries >= block.start) & (queries < block.stop))
+                cosines[where.put(in_block), where.put(queries[in_block] - block.start)] = _BELOW_COSINES
+                cosines[:, where.put(np.flatnonzero(np.isin(rows, left_out)))] = _BELOW_COSINES
+                n_nearer += where.get((cosines > own_cosines[:, None]).sum(1))
+                if nearest is not None:
+                    cosines[:, where.put(np.flatnonzero(~labelled[block]))] = _BELOW_COSINES
+                    nearest.add(cosines, where.put(rows))
+        if nearest is None:
+            return n_nearer + 1, None
+        return n_nearer + 1, nearest.fetched().rows
 
-    def _unit(self, units: Array, turn: Array) -> Array:
+    def _labelled_rows(self, left_out: np.ndarray) -> np.ndarray | None:
+        """Whether each row (n,) has a label and is not left out; None without classes."""
+        if self.held.classes is None:
+            return None
+        labelled = self.held.classes >= 0
+        labelled[left_out] = False
+        return labelled
+
+    def _unit(self, units: Array, turn: Array, memory: str = "turned units") -> Array:
+        """The unit rows (m, d), multiplied by `turn` (d, w) and scaled to length 1. The result lies in the
+        reused memory of this name."""
         where = self.where
-        return where.unit(where.product(units, turn, "turned"), "turned unit")
+        return where.unit(where.product(units, turn, f"{memory}, products"), memory)
 
     def _turns(self, one: int, other: int) -> tuple[list[np.ndarray], np.ndarray]:
         """A matrix T (d, w), w ≤ d, for each of two spaces, and a matrix P (w, w'). For unit rows u and v of
