@@ -207,6 +207,7 @@ class MappedRows(NDArrayOperatorsMixin):
             return np.asarray(self).mean(axis=axis, dtype=dtype, **settings)
         total = np.zeros((1, self.shape[1]))
         for _, rows in self.blocks():
+            # NumPy adds row after row. With the total as the first row, the order of additions is the same.
             total = np.add.reduce(np.concatenate([total, rows]), axis=0, keepdims=True)
         return total[0] / len(self)
 

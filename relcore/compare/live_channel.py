@@ -107,17 +107,24 @@ def page_units(
     """The data that an HTML page needs so that anchors can be dragged on it. `rows` (m,) are the drawn rows.
     None if there are more than `MOST_IN_A_PAGE` rows or more than `FEW` anchors, or if the maps cannot
     follow."""
-    followed = [name for name in panes if name in FOLLOWING]
-    if why_not(pair, projection, reduction) or reduction.align or not set(panes) <= set(_IN_A_PAGE):
+    if why_not(pair, projection, reduction) or reduction.align:
         return None
-    if not (followed and 0 < n_anchors <= FEW and len(rows) <= MOST_IN_A_PAGE):
+    following = [name for name in panes if name in FOLLOWING]
+    if not following or not set(panes) <= set(_IN_A_PAGE):
         return None
-    spaces = pair.spaces
-    origins = [mean_of(space) if projection.center else None for space in spaces]
-    units = (unit_rows(space.vectors[rows], origin) for space, origin in zip(spaces, origins, strict=True))
-    about = live_header(panes, n_anchors, len(spaces))
-    about |= {"widths": [space.dimension for space in spaces], "shared": reduction.fit == "first"}
-    return PageUnits(about | {"representations": np.repeat(followed, len(spaces)).tolist()}, tuple(units))
+    if n_anchors == 0 or n_anchors > FEW or len(rows) > MOST_IN_A_PAGE:
+        return None
+    units = []
+    for space in pair.spaces:
+        origin = None
+        if projection.center:
+            origin = mean_of(space)
+        units.append(unit_rows(space.vectors[rows], origin))
+    header = live_header(panes, n_anchors, len(pair.spaces))
+    header["widths"] = [space.dimension for space in pair.spaces]
+    header["shared"] = reduction.fit == "first"
+    header["representations"] = np.repeat(following, len(pair.spaces)).tolist()
+    return PageUnits(header, tuple(units))
 
 
 def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -> str:

@@ -85,6 +85,18 @@ class Line:
         return self.low is not None
 
 
+def _table_of(line: Line) -> pd.DataFrame:
+    """The points of a line, one per row: name, x, y, low, high, label."""
+    table = pd.DataFrame({"name": line.name, "x": line.x, "y": line.y, "low": np.nan, "high": np.nan})
+    if line.has_band:
+        table["low"] = line.low
+        table["high"] = line.high
+    table["label"] = ""
+    if len(line.labels):
+        table["label"] = list(line.labels)
+    return table
+
+
 @dataclass(frozen=True)
 class Lines:
     """A chart of lines over a common x axis, or of points.
@@ -168,16 +180,11 @@ class Lines:
     def table(self) -> pd.DataFrame:
         """A table of the plotted numbers: name, x, y, low, high, label. Baselines have no x; marks have no
         y."""
-        parts = []
-        for line in filter(len, self.lines):
-            if line.has_band:
-                ends = {"low": line.low, "high": line.high}
-            else:
-                ends = {"low": np.nan, "high": np.nan}
-            facts = {"name": line.name, "x": line.x, "y": line.y, **ends, "label": list(line.labels) or ""}
-            parts.append(pd.DataFrame(facts))
-        for kind, axis, values in (("baseline", "y", self.baselines), ("mark", "x", self.marks)):
-            parts += [pd.DataFrame([{"name": n, axis: float(v), "label": kind}]) for n, v in values]
+        parts = [_table_of(line) for line in self.lines if len(line)]
+        for name, y in self.baselines:
+            parts.append(pd.DataFrame([{"name": name, "y": float(y), "label": "baseline"}]))
+        for name, x in self.marks:
+            parts.append(pd.DataFrame([{"name": name, "x": float(x), "label": "mark"}]))
         return pd.concat(parts, ignore_index=True)
 
     def describe(self) -> str:

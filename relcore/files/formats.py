@@ -223,28 +223,36 @@ def suffix_of(path: Path) -> str | None:
 def format_of(path: Path) -> Format:
     """The format of a file, by its suffix. Raises a SpaceError for an unknown suffix."""
     suffix = suffix_of(path)
-    if suffix is not None:
-        kind = FORMATS[suffix].load()
-        found: Format = kind()
-        if FORMATS[suffix].plugin:  # like a library, a plugin is imported before the process is confined
-            found.libraries = (kind.__module__, *kind.libraries)
-        return found
-    if path.name.lower().endswith((".pkl", ".pickle", ".joblib", ".kv")):
-        remedy = ' .npz: numpy.savez("vectors.npz", vectors=…, ids=…)'
-        if path.name.lower().endswith(".kv"):
-            remedy = (
-                " word2vec's .bin, where gensim is installed, by one line: python -c \"import sys; from"
-                " gensim.models import KeyedVectors; KeyedVectors.load(sys.argv[1])"
-                f'.save_word2vec_format(sys.argv[2], binary=True)" {shlex.quote(path.name)}'
-                f" {shlex.quote(f'{path.stem}.bin')}"
-            )
+    if suffix is None:
+        _refuse_pickle(path)
         raise SpaceError(
-            f"{path.name}: expected vectors, got a pickle; opening a pickle can run code, so Relscope never"
-            f" does; where you trust the file, save it once as{remedy}"
+            f"{path.name}: expected a file that ends in {', '.join(FORMATS)}; got"
+            f" {path.suffix or 'no suffix'!r}, convert or rename it"
+        )
+    kind = FORMATS[suffix].load()
+    reader: Format = kind()
+    if FORMATS[suffix].plugin:  # like a library, a plugin is imported before the process is confined
+        reader.libraries = (kind.__module__, *kind.libraries)
+    return reader
+
+
+def _refuse_pickle(path: Path) -> None:
+    """Raise a SpaceError if the suffix is one of pickles. It says how to save the vectors in another
+    format."""
+    name = path.name.lower()
+    if not name.endswith((".pkl", ".pickle", ".joblib", ".kv")):
+        return
+    remedy = '.npz: numpy.savez("vectors.npz", vectors=…, ids=…)'
+    if name.endswith(".kv"):
+        remedy = (
+            "word2vec's .bin, where gensim is installed, by one line: python -c \"import sys; from"
+            " gensim.models import KeyedVectors; KeyedVectors.load(sys.argv[1])"
+            f'.save_word2vec_format(sys.argv[2], binary=True)" {shlex.quote(path.name)}'
+            f" {shlex.quote(f'{path.stem}.bin')}"
         )
     raise SpaceError(
-        f"{path.name}: expected a file that ends in {', '.join(FORMATS)}; got"
-        f" {path.suffix or 'no suffix'!r}, convert or rename it"
+        f"{path.name}: expected vectors, got a pickle; opening a pickle can run code, so Relscope never"
+        f" does; where you trust the file, save it once as {remedy}"
     )
 
 
@@ -313,15 +321,20 @@ def usable_bytes() -> int:
     """The bytes of memory that vectors may take: 60 % of the free memory of this machine or its container,
     but at most 8 GiB."""
     free = [_FORMATS_MOST / _SHARE]
+    # Each of these sources is missing on some systems.
     with suppress(OSError, ValueError, AttributeError):
         free.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    with suppress(OSError, TypeError):
+    with suppress(OSError):
         available = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"))
-        free.append(int(available[1]) * 1024)
+        if available:
+            free.append(int(available[1]) * 1024)
     with suppress(OSError, ValueError):
         limit = int((_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" if there is no limit
+        # Only anonymous memory is subtracted: cached pages of files count as free.
         held = re.search(r"^anon (\d+)$", (_GROUP / "memory.stat").read_text(encoding="ascii"), re.MULTILINE)
-        free.append(limit - int(held[1]) if held else limit)  # cached pages of files count as free
+        if held:
+            limit -= int(held[1])
+        free.append(limit)
     return int(_SHARE * max(0, min(free)))
 
 
