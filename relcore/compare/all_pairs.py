@@ -82,24 +82,32 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """The expected time, from the number of products and their measured speed on two cores."""
+        seconds = self._n_products(spaces) / _PRODUCTS_PER_SECOND
+        if "more" in METRICS[self.metric].of:
+            return seconds
+        m = len(spaces)
+        sampled = min(max(map(len, spaces)), BEST_ROWS)
+        width = len(self.anchors) or sampled
+        # Permutations give the chance level. Their time was measured on two cores.
+        permuted = PAIR_PERMUTATIONS * sampled * width * m
+        return seconds + permuted * (2e-9 + m * 2e-11)
+
+    def _n_products(self, spaces: Sequence[LatentSpace]) -> float:
+        """About how many numbers are multiplied for the scores of all pairs, without those of permutations,
+        except where the metric itself permutes rows."""
         metric = METRICS[self.metric]
         m = len(spaces)
         n = max(map(len, spaces))
         dimensions = sum(space.dimension for space in spaces)
         if "more" in metric.of:
             # These metrics draw 50 permutations of each pair, on a sample of rows.
-            products = 50 * m**2 * min(n, FEATURE_ROWS) * (dimensions / m) ** 2
-            return products / _PRODUCTS_PER_SECOND
-        sampled = min(n, BEST_ROWS)
-        width = len(self.anchors) or sampled
+            return 50 * m**2 * min(n, FEATURE_ROWS) * (dimensions / m) ** 2
         if "k" in metric.needs:
-            products = min(self.n_queries or n, n) * n * (dimensions + 20 * m)
-        elif self.anchors:
-            products = n * width * (dimensions + m**2 * width)
-        else:
-            products = n * dimensions**2
-        chance_level = PAIR_PERMUTATIONS * sampled * width * m * (2e-9 + m * 2e-11)
-        return products / _PRODUCTS_PER_SECOND + chance_level
+            return min(self.n_queries or n, n) * n * (dimensions + 20 * m)
+        if self.anchors:
+            k = len(self.anchors)
+            return n * k * (dimensions + m**2 * k)
+        return n * dimensions**2
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
