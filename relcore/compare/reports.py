@@ -147,9 +147,8 @@ _BY = "relative", "absolute"
 
 
 def _by(representation: str, anchors: Sequence[str]) -> str:
-    relative = f"by similarities to {counted(len(anchors), 'anchor')}"
     if representation == "relative":
-        return relative
+        return f"by similarities to {counted(len(anchors), 'anchor')}"
     return "in shared axes"
 
 
@@ -165,32 +164,35 @@ def matched_rows(
     ``shown(representation, share)`` returns the text for a share of rows whose nearest row is their own
     partner.
     """
-    row = "word"
-    if pair.source.counts is None:
-        row = "row"
-    sentences = []
     ranks = {name: scores[name]["mrr"] for name in _BY if "mrr" in scores.get(name, {})}
-    if matched := {name: score for name, score in ranks.items() if score.top1 is not None}:
-        of = {name: shown(name, _about(score, score.top1)) for name, score in matched.items()}
-        first, *others = matched
-        guessed = isinstance(pair.ids, GuessedIds)
-        rows = f"{row}s"
-        n = matched[first].n
-        if guessed:  # confirmed pairs are few, so their share is shown with its interval
-            low, high = share_interval(matched[first].top1, n)
-            rows = f"{n:,} confirmed pairs (95 %: {percent(low)} to {percent(high)})"
-        sentences.append(
-            f"For {of[first]} of the {rows}, the nearest {row} in the other space is the same {row},"
-            f" {_by(first, anchors)}."
-        )
-        sentences += [f"{_by(name, anchors).capitalize()}: {of[name]}." for name in others]
-        if matched[first].null:
-            sentences.append(f"By chance: {percent(1 / matched[first].n)}.")
+    matched = {name: score for name, score in ranks.items() if score.top1 is not None}
+    if not matched:
+        return []
+    shares = {name: shown(name, _about(score, score.top1)) for name, score in matched.items()}
+    first, *others = matched
+    row = "row"
+    if pair.source.counts is not None:
+        row = "word"
+    rows = f"{row}s"
+    n = matched[first].n
+    if isinstance(pair.ids, GuessedIds):  # confirmed pairs are few, so their share is shown with its interval
+        low, high = share_interval(matched[first].top1, n)
+        rows = f"{n:,} confirmed pairs (95 %: {percent(low)} to {percent(high)})"
+    sentences = [
+        f"For {shares[first]} of the {rows}, the nearest {row} in the other space is the same {row},"
+        f" {_by(first, anchors)}."
+    ]
+    sentences += [f"{_by(name, anchors).capitalize()}: {shares[name]}." for name in others]
+    if matched[first].null:
+        sentences.append(f"By chance: {percent(1 / n)}.")
     return sentences
 
 
 def _about(score: Score, share: float) -> str:
-    return f"{'about ' if score.interval is not None else ''}{percent(float(share))}"
+    text = percent(float(share))
+    if score.interval is not None:
+        return f"about {text}"
+    return text
 
 
 def disagreement(scores: Scores) -> str:
