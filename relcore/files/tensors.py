@@ -115,29 +115,14 @@ class Torch(Format):
     several_matrices = True
 
     def _open(self, path: Path, whole: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        # With `whole`, every checksum is checked first.
+        """The tensors of the file, and its lists `ids` and `labels`, by name. With `whole`, every checksum is
+        checked first."""
         import torch
 
-        with zipfile.ZipFile(path) as archive:
-            compressed = any(member.compress_type for member in archive.infolist())
-            if compressed or (whole and archive.testzip()):
-                raise ValueError("an archive that is compressed or damaged")
-            order = {archive.read(name) for name in archive.namelist() if name.endswith("/byteorder")}
-            if order - {b"little"}:
-                raise ValueError("numbers in another order of bytes")
-        try:
-            content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except Exception as error:
-            if "eights" not in str(error):  # torch would advise weights_only=False, which is unsafe
-                raise
-            raise SpaceError(
-                f"{path.name}: expected tensors, lists and texts, got other objects, which could run code;"
-                ' save the tensors alone: torch.save({"vectors": tensor, "ids": ids}, "vectors.pt")'
-            ) from error
+        content = self._load(path, whole)
+        items = {"vectors": content}
         if isinstance(content, Mapping):
             items = content
-        else:
-            items = {"vectors": content}
         tensors = {}
         texts = {}
         for name, value in items.items():
@@ -146,6 +131,28 @@ class Torch(Format):
             elif name in ("ids", "labels") and _are_names(value):
                 texts[name] = list(value)
         return tensors, texts
+
+    def _load(self, path: Path, whole: bool) -> Any:
+        import torch
+
+        with zipfile.ZipFile(path) as archive:
+            compressed = any(member.compress_type for member in archive.infolist())
+            if compressed or (whole and archive.testzip()):
+                raise ValueError("an archive that is compressed or damaged")
+            byte_orders = {archive.read(name) for name in archive.namelist() if name.endswith("/byteorder")}
+            if byte_orders - {b"little"}:
+                raise ValueError("numbers in another order of bytes")
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except Exception as error:
+            # If the file holds other objects, torch advises weights_only=False, which is unsafe. Its message
+            # names the setting as "Weights only" or "weights_only".
+            if "eights" not in str(error):
+                raise
+            raise SpaceError(
+                f"{path.name}: expected tensors, lists and texts, got other objects, which could run code;"
+                ' save the tensors alone: torch.save({"vectors": tensor, "ids": ids}, "vectors.pt")'
+            ) from error
 
     def describe(self, path: Path) -> Description:
         tensors = self._open(path, whole=False)[0].items()
