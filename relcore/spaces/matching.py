@@ -56,36 +56,36 @@ def _need_no_guess(X: Any, Y: Any) -> None:
 
 
 def partner_rows(X: Any, Y: Any) -> np.ndarray | None:
-    """For each row of X, the number (n,) of the row of Y with the same id; None if rows are paired by their
-    order, because the ids are equal or one side has none.
+    """For each row of X, the number (n,) of the row of Y with the same id. None if rows are paired by their
+    order: the ids are equal, one side has none, or the numbers of rows differ, which the caller must refuse.
 
     Raises
     ------
     SpaceError
         The ids differ; they have another order, and repeat; one side is numbered only by the default index.
     """
-    index = index_of(X)
-    other = index_of(Y)
-    if index is not None and other is not None and index.equals(other):
+    index_of_X = index_of(X)
+    index_of_Y = index_of(Y)
+    if index_of_X is not None and index_of_Y is not None and index_of_X.equals(index_of_Y):
         return None
     _need_no_guess(X, Y)
-    first = ids_of(X)
-    second = ids_of(Y)
-    if first is None or second is None or len(first) != len(second):
+    ids_of_X = ids_of(X)
+    ids_of_Y = ids_of(Y)
+    if ids_of_X is None or ids_of_Y is None or len(ids_of_X) != len(ids_of_Y):
         return None
-    if isinstance(first, RowNumbers) and isinstance(second, RowNumbers):
+    if isinstance(ids_of_X, RowNumbers) and isinstance(ids_of_Y, RowNumbers):
         return None
-    first = np.asarray(first[:])
-    second = np.asarray(second[:])
-    if np.array_equal(first, second):
+    wanted = np.asarray(ids_of_X[:])
+    searched = np.asarray(ids_of_Y[:])
+    if np.array_equal(wanted, searched):
         return None
-    index = pd.Index(second, dtype=object)
+    index = pd.Index(searched, dtype=object)
     if index.is_unique:
-        rows = index.get_indexer(pd.Index(first, dtype=object))
-        if len(np.unique(rows[rows >= 0])) == len(first):
+        rows = index.get_indexer(pd.Index(wanted, dtype=object))
+        if len(np.unique(rows[rows >= 0])) == len(wanted):
             return rows
     raise SpaceError(
-        f"expected the same ids on both sides, each once, got {quote(first[:3])} and {quote(second[:3])};"
+        f"expected the same ids on both sides, each once, got {quote(wanted[:3])} and {quote(searched[:3])};"
         " pair the spaces with match()"
     )
 
