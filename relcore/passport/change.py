@@ -249,40 +249,38 @@ def change_between(
     kind, others = _of_coordinates(*shared)
     kind = _of_widths(kind, X, Y)
     exchanged = others & _exchanged(*shared)
-    # All rows are compared one by one. Similarities of all pairs would take minutes for 4,000 anchors.
+    # Each row was compared with its new vector. The similarities of all pairs of rows would take minutes for
+    # 4,000 anchors.
     if n_anchors > SAMPLED:
         sample = np.sort(rng.choice(n_anchors, SAMPLED, replace=False))
         X = X[sample]
         Y = Y[sample]
         shared = (shared[0][sample], shared[1][sample])
     n = len(X)
-    old = _cosines(X)
-    now = _cosines(Y)
+    old_cosines = _cosines(X)
+    new_cosines = _cosines(Y)
+    gram_apart = float(np.abs(old_cosines - new_cosines).max())
     orders = rng.permuted(np.tile(np.arange(n), (DRAWS, 1)), axis=1)
     samples = rng.integers(n, size=(DRAWS, n))
-    gram = _gram_evidence(old, now, orders[:FEW_DRAWS], samples[:FEW_DRAWS])
+    gram = _gram_evidence(old_cosines, new_cosines, orders[:FEW_DRAWS], samples[:FEW_DRAWS])
     cosine = None
-    if kind or widths[0] == widths[1]:
-        X, Y = shared
-        cosine = _cosine_evidence(X, Y, orders, samples)
-    most = float(np.abs(old - now).max())
-    p = None
-    if not kind and cosine is not None:
-        p = _chance_of_coordinates(X, Y, orders)
     centred = None
-    if cosine is not None:
-        centred = float(np.vecdot(unit_rows(X, X.mean(axis=0)), unit_rows(Y, Y.mean(axis=0))).mean())
+    p = None
+    if kind or widths[0] == widths[1]:
+        cosine = _cosine_evidence(*shared, orders, samples)
+        centred = _centred_cosine(*shared)
+        if not kind:
+            p = _chance_of_coordinates(*shared, orders)
     if not kind:
-        kind = _kind_of_other_vectors(gram.value, most, p, centred)
-    scale = float(np.median(lengths))
+        kind = _kind_of_other_vectors(gram.value, gram_apart, p, centred)
     return PassportChange(
         kind,
         n_anchors,
         widths,
         cosine,
         gram,
-        most,
-        scale,
+        gram_apart,
+        float(np.median(lengths)),
         missing,
         others=tuple(ids[row] for row in np.flatnonzero(others).tolist()),
         exchanged=tuple(ids[row] for row in np.flatnonzero(exchanged).tolist()),
@@ -291,6 +289,11 @@ def change_between(
         lengths=(float(lengths.min()), float(lengths.max())),
         p=p,
     )
+
+
+def _centred_cosine(X: np.ndarray, Y: np.ndarray) -> float:
+    """The mean cosine of paired rows after subtracting the mean of each set."""
+    return float(np.vecdot(unit_rows(X, X.mean(axis=0)), unit_rows(Y, Y.mean(axis=0))).mean())
 
 
 def _kind_of_other_vectors(gram: float, gram_apart: float, p: float | None, centred: float | None) -> str:
