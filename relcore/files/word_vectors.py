@@ -264,9 +264,11 @@ def _lines(stream: BinaryIO, path: Path) -> Iterator[Line]:
 def _batch(lines: Iterator[Line]) -> list[Line]:
     batch = []
     size = 0
-    while len(batch) < _LINES_AT_ONCE and size <= _BYTES_AT_ONCE and (line := next(lines, None)):
+    for line in lines:
         batch.append(line)
         size += len(line[1])
+        if len(batch) == _LINES_AT_ONCE or size > _BYTES_AT_ONCE:
+            break
     return batch
 
 

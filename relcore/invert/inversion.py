@@ -392,11 +392,12 @@ class PairedRows:
         self.route = route
         (self.source, self.target) = sides(pair, route)
         self.anchors = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
-        self.means = mean_row(self.source.vectors), mean_row(self.target.vectors)
-        self.paired = self.source.vectors[self.anchors], self.target.vectors[self.anchors]
+        self.means = (mean_row(self.source.vectors), mean_row(self.target.vectors))
+        self.paired = (self.source.vectors[self.anchors], self.target.vectors[self.anchors])
         split = Split.held_out(pair.ids, self.anchors)
         held_out = split.queries(most_rows)
-        self.n, self.rows = len(split.test), np.union1d(held_out, self.anchors)
+        self.n = len(split.test)
+        self.rows = np.union1d(held_out, self.anchors)
         self.scored = np.isin(self.rows, held_out)
         self.X = self.source.vectors[self.rows]
         self.true = self.target.vectors[self.rows]

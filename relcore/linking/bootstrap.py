@@ -214,20 +214,24 @@ class _Bootstrap:
     def self_learning(
         self, wanted: np.ndarray, after: Callable[[Sequence[Round]], object]
     ) -> tuple[np.ndarray, tuple[Round, ...], None]:
+        """The pairs (2, p) that self-learning finds, and its rounds. There are no pairs if the spaces were
+        refused. The third value is None, because only the other method optimises vectors."""
         stages = self.stages(wanted)
         history: list[Round] = []
-        begun = self.clusters(stages[-1], history, after)
-        keep = 1.0
-        none = np.empty((2, 0), dtype=np.int64)
-        if begun is None and history and not self.refused:
+        no_pairs = np.empty((2, 0), dtype=np.int64)
+        rotation = self.clusters(stages[-1], history, after)
+        if rotation is None and history and not self.refused:
             # If held-out rows are at the chance level, this verdict needs no fit on all rows.
-            judged = self.judge(none)
-            self.refused = None if judged[2].above else judged
+            verdict = self.judge(no_pairs)
+            held_out = verdict[2]
+            if not held_out.above:
+                self.refused = verdict
         if self.refused:
-            return none, tuple(history), None
-        if begun is None:
-            begun, keep = first_rotation(self.X, self.Y, self.seeds, stages[0], self.settings["k"])
-        rounds = self_learn(self.X, self.Y, begun, self.seeds, stages, **self.settings, keep=keep)
+            return no_pairs, tuple(history), None
+        keep = 1.0
+        if rotation is None:
+            rotation, keep = first_rotation(self.X, self.Y, self.seeds, stages[0], self.settings["k"])
+        rounds = self_learn(self.X, self.Y, rotation, self.seeds, stages, **self.settings, keep=keep)
         for _, stage, matching in rounds:
             partner = np.full(len(self.source), -2)
             partner[stage[0]] = stage[1][matching.partner]

@@ -34,15 +34,14 @@ class _Translation(Estimator):
     def fit(self, source: MatrixLike, target: MatrixLike) -> Self:
         """Fit the map to paired rows: source (k, d_source) and target (k, d_target)."""
         need_kinds(self)
-        given = source, target
-        source, target = self._paired_matrices(("source", "target"), source, target, np.float64)
-        means = source.mean(axis=0), target.mean(axis=0)
+        (X, Y) = self._paired_matrices(("source", "target"), source, target, np.float64)
+        self.source_mean_ = np.zeros(X.shape[1])
+        self.target_mean_ = np.zeros(Y.shape[1])
         if self._centred:
-            self.source_mean_, self.target_mean_ = means
-        else:
-            self.source_mean_, self.target_mean_ = map(np.zeros_like, means)
-        self.matrix_ = self._solve(source - self.source_mean_, target - self.target_mean_)
-        self._sees(given[0], source.shape[1], target.shape[1], column_names(given[1]))
+            self.source_mean_ = X.mean(axis=0)
+            self.target_mean_ = Y.mean(axis=0)
+        self.matrix_ = self._solve(X - self.source_mean_, Y - self.target_mean_)
+        self._sees(source, X.shape[1], Y.shape[1], column_names(target))
         return self
 
     @takes_kinds

@@ -111,7 +111,8 @@ class SurveyTotal(ShardTotal):
         self.wanted = np.concatenate([self.wanted, *places], axis=1)
 
     def _wanted_among(self, ids: np.ndarray, rows: np.ndarray, shard: str) -> np.ndarray:
-        """For the rows (m,) of a block with these ids: positions in the ids `wanted`, and row numbers."""
+        """The wanted rows of a block, as an array (2, w): their positions in the ids `wanted`, and their row
+        numbers. `rows` (m,) are the row numbers of the block, and `ids` (m,) the ids."""
         index = pd.Index(ids, dtype=object)
         if not index.is_unique:
             twice = index[index.duplicated()].unique()
@@ -119,10 +120,10 @@ class SurveyTotal(ShardTotal):
                 f"{shard}: ids must be distinct, {len(twice):,} occur more than once, first"
                 f" {quote(twice[:3])}; mend them"
             )
-        where = np.full(len(ids), -1)
+        positions = np.full(len(ids), -1)
         if self.survey.wanted:
-            where = pd.Index(self.survey.wanted, dtype=object).get_indexer(ids)
-        return np.stack([where, rows])[:, where >= 0]
+            positions = pd.Index(self.survey.wanted, dtype=object).get_indexer(ids)
+        return np.stack([positions, rows])[:, positions >= 0]
 
     def _smallest(self, more: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The smallest keys and their rows, of those held and of `more`."""

@@ -103,11 +103,13 @@ class WrittenTotal(ShardTotal):
 
     def add(self, shards: Shards) -> None:
         (shard,) = shards
-        function = read(self.store, self.work.map, _MAPS[self.work.of].load()).function
-        self.width = function(np.ones((1, shard.width), dtype=np.float32)).shape[1]
-        format = self.work.format
-        url = beside(_written_to(self.work.goal), f"{shard.name.rsplit('.', 1)[0]}.{format}")
-        if format == "npy":
+        stored_map: StoredMap = read(self.store, self.work.map, _MAPS[self.work.of].load())
+        function = stored_map.function
+        one_row = np.ones((1, shard.width), dtype=np.float32)
+        self.width = function(one_row).shape[1]  # must be known before the first row is written
+        stem = shard.name.rsplit(".", 1)[0]
+        url = beside(_written_to(self.work.goal), f"{stem}.{self.work.format}")
+        if self.work.format == "npy":
             write = _write_npy
         else:
             write = _write_parquet
