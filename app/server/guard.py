@@ -100,9 +100,9 @@ class Gate:
     def has_let_in(self, key: str, port: int, shown: str) -> bool:
         return any(is_same(shown, self.pass_of(key, port, days)) for days in range(KEPT_DAYS + 1))
 
-    def refusal(self, offered: str, asked: HTTPConnection) -> str:
+    def refusal(self, offered: str, request: HTTPConnection) -> str:
         """The reason why the offered token does not open the app. Returns "" if it does."""
-        if self.once and is_same(offered, self.once) and _of_this_account(asked.scope):
+        if self.once and is_same(offered, self.once) and _of_this_account(request.scope):
             self.once = ""
             return ""
         now = time.monotonic()
@@ -134,10 +134,13 @@ class Gate:
             threading.Thread(target=webbrowser.open, args=(with_token + self.once,), daemon=True).start()
 
 
+_CONNECTIONS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))  # of this machine; only Linux has them
+
+
 def _of_this_account(scope: Scope) -> bool:
     """Whether a process of this account made this loopback connection. Returns True if the system does not
     tell: other accounts can read the arguments of a browser only on Linux."""
-    tables = [table for name in ("tcp", "tcp6") if (table := Path(f"/proc/net/{name}")).exists()]
+    tables = [table for table in _CONNECTIONS if table.exists()]
     if not tables:
         return True
     if b"x-forwarded-for" in dict(scope["headers"]):  # behind a proxy, `client` may be forged
@@ -147,9 +150,10 @@ def _of_this_account(scope: Scope) -> bool:
         server = _in_table(*scope["server"])
         for table in tables:
             for line in table.read_text().splitlines():
-                _, local, remote, *_, user = line.split()[:8]
-                if local.endswith(client) and remote.endswith(server):
-                    return int(user) == os.getuid()
+                # The columns are: number, local address, remote address, state, two queues, timer, user.
+                columns = line.split()
+                if columns[1].endswith(client) and columns[2].endswith(server):
+                    return int(columns[7]) == os.getuid()
     return False
 
 
@@ -175,18 +179,16 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        asked = HTTPConnection(scope)
-        key = key_in(asked.cookies)
-        answer, sets_cookies = await self._answer(asked, receive, self._has_entered(asked, key))
+        request = HTTPConnection(scope)
+        key = key_in(request.cookies)
+        answer, sets_cookies = await self._answer(request, receive, self._has_entered(request, key))
         added = [(b"content-security-policy", POLICY), (b"cross-origin-resource-policy", b"same-origin")]
         if scope["path"].rpartition("/")[2] in _WITH_CHARTS:
             added += [(b"link", script) for script in _CHARTS]
         if sets_cookies:
             added += self._cookies(scope, key or secrets.token_hex(32))
-        client = scope.get("client") or ("",)
-        if answer is self._app and "/media/" in scope["path"] and client[0] in ("127.0.0.1", "::1"):
-            headers = [header for header in scope["headers"] if header[0].lower() != b"accept-encoding"]
-            scope = {**scope, "headers": headers}
+        if answer is self._app and _is_file_for_this_machine(scope):
+            scope = _without_compression(scope)
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -195,43 +197,41 @@ class Guard:
 
         await answer(scope, receive, with_headers)
 
-    async def _answer(self, asked: HTTPConnection, receive: Receive, entered: bool) -> tuple[ASGIApp, bool]:
+    async def _answer(self, request: HTTPConnection, receive: Receive, entered: bool) -> tuple[ASGIApp, bool]:
         """The app that answers the request, and whether its answer also sets the cookies."""
-        scope = asked.scope
-        why = ""
-        if scope["type"] == "websocket" and entered and _is_own(asked):
-            return self._app, False
+        scope = request.scope
         if scope["type"] == "websocket":
+            if entered and _is_own(request):
+                return self._app, False
             return WebSocketClose(1008), False
         if scope["path"] == HEALTH and scope["method"] in ("GET", "HEAD") and not entered:
             return PlainTextResponse("ok"), False
-        if not _is_own(asked):
+        if not _is_own(request):
             return PlainTextResponse(_NOT_OWN, 403), False
-        page = "text/html" in asked.headers.get("accept", "")
+        wants_page = "text/html" in request.headers.get("accept", "")
         offered = None
         if scope["method"] == "GET":
-            offered = asked.query_params.get("token")
-        if page and scope["method"] == "POST":  # only the login page has a form
+            offered = request.query_params.get("token")
+        if wants_page and scope["method"] == "POST":  # only the login page has a form
             offered = await _posted(Request(scope, receive))
+        why = ""
         if offered is not None:
-            if entered:
-                why = ""
-            else:
-                why = self._entry.refusal(offered, asked)
+            if not entered:
+                why = self._entry.refusal(offered, request)
             if not why:
-                return RedirectResponse(_without_token(asked), 303, {"cache-control": "no-store"}), True
+                return RedirectResponse(_without_token(request), 303, {"cache-control": "no-store"}), True
         if entered:
             return self._app, scope["path"].endswith(_FETCHED_FIRST)
         status = 429 if why == _TOO_MANY else 403
-        if not page:
+        if not wants_page:
             return PlainTextResponse(why or _ASK, status), False
         return HTMLResponse(_PAGE.replace("{why}", why), status, {"cache-control": "no-store"}), False
 
-    def _has_entered(self, asked: HTTPConnection, key: str) -> bool:
+    def _has_entered(self, request: HTTPConnection, key: str) -> bool:
         if not self._entry.token:
             return True
-        port = asked.scope["server"][1]
-        shown = asked.cookies.get(f"{key_cookie()}_{port}", "")
+        port = request.scope["server"][1]
+        shown = request.cookies.get(f"{key_cookie()}_{port}", "")
         return bool(key and shown) and self._entry.has_let_in(key, port, shown)
 
     def _cookies(self, scope: Scope, key: str) -> list[tuple[bytes, bytes]]:
@@ -245,16 +245,27 @@ class Guard:
         return [(b"set-cookie", f"{name}={value}; {kept}".encode()) for name, value in values.items()]
 
 
-def _is_own(asked: HTTPConnection) -> bool:
+def _is_file_for_this_machine(scope: Scope) -> bool:
+    client = scope.get("client") or ("",)
+    return "/media/" in scope["path"] and client[0] in ("127.0.0.1", "::1")
+
+
+def _without_compression(scope: Scope) -> Scope:
+    """The same request, from a browser that accepts no compressed answer."""
+    headers = [header for header in scope["headers"] if header[0].lower() != b"accept-encoding"]
+    return {**scope, "headers": headers}
+
+
+def _is_own(request: HTTPConnection) -> bool:
     """Whether the request names this server as its host, and does not come from a page of another scheme,
     host or port."""
-    host = asked.headers.get("host")
-    origin = asked.headers.get("origin")
+    host = request.headers.get("host")
+    origin = request.headers.get("origin")
     # The app may see plain HTTP although a proxy in front of it uses TLS.
     if access.is_shared():
         schemes = ("http", "https")
     else:
-        schemes = (asked.scope["scheme"].replace("ws", "http"),)
+        schemes = (request.scope["scheme"].replace("ws", "http"),)
     return is_host_allowed(host) and origin in (None, *(f"{scheme}://{host}" for scheme in schemes))
 
 
@@ -270,11 +281,11 @@ async def _posted(request: Request) -> str:
     return parse_qs(pasted.rpartition("?")[2]).get("token", [pasted])[0]
 
 
-def _without_token(asked: HTTPConnection) -> str:
+def _without_token(request: HTTPConnection) -> str:
     """The same address without the token. It is relative, because a proxy may have shortened the path."""
-    parts = asked.scope["query_string"].decode("latin-1").split("&")
+    parts = request.scope["query_string"].decode("latin-1").split("&")
     query = [part for part in parts if part and not part.startswith("token=")]
-    last = quote(asked.scope["path"].rpartition("/")[2])
+    last = quote(request.scope["path"].rpartition("/")[2])
     if not query:
         return f"./{last}"
     return f"./{last}?{'&'.join(query)}"
