@@ -31,29 +31,16 @@ _HEIGHT = 220  # pixels of a chart
 
 
 def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
+    """Choosers of the threshold, the new cut-off, and what passes it."""
     is_judged = result.relevance != NEIGHBOURS
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        systems = {name: title for name, title in AFTER.items() if name in result.found}
-        system = segments("Scores", systems, "threshold.system", "bridge")
-        keep = "hits"
-        if is_judged:
-            keep = segments("Keep", KEEP, "threshold.keep", "precision")
-        score = segments("Kind of score", SCORES, "threshold.score", "cosine")
-        threshold = _threshold(score)
-        found_on = None
+        task = _choose_change(setup, result)
+        chosen_on = None
         if not is_judged:
-            found_on = _found_on(setup)
-    task = ThresholdChange(
-        migration=setup.task,
-        adapter=result.adapter,
-        system=system,
-        threshold=threshold,
-        keep=keep,
-        score=score,
-    )
+            chosen_on = _choose_space(setup)
     try:
-        if found_on is not None:
-            check_collection(compute.load_space(found_on), setup.old)
+        if chosen_on is not None:
+            check_collection(compute.load_space(chosen_on), setup.old)
         found = results.result_of(
             task,
             setup.specs,
@@ -73,7 +60,24 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
         st.caption("With judgements (Queries, above), precision and recall can be kept and measured.")
     _line(setup, task, found)
     _kinds(found)
-    _take_away(setup, found, system)
+    _export(setup, found, task.system)
+
+
+def _choose_change(setup: MigrateSetup, result: MigrationResult) -> ThresholdChange:
+    systems = {name: title for name, title in AFTER.items() if name in result.found}
+    system = segments("Scores", systems, "threshold.system", "bridge")
+    keep = "hits"
+    if result.relevance != NEIGHBOURS:
+        keep = segments("Keep", KEEP, "threshold.keep", "precision")
+    score = segments("Kind of score", SCORES, "threshold.score", "cosine")
+    return ThresholdChange(
+        migration=setup.task,
+        adapter=result.adapter,
+        system=system,
+        threshold=_threshold(score),
+        keep=keep,
+        score=score,
+    )
 
 
 def _threshold(score: str) -> float | None:
@@ -98,7 +102,7 @@ def _threshold(score: str) -> float | None:
     )
 
 
-def _found_on(setup: MigrateSetup) -> SpaceSpec | None:
+def _choose_space(setup: MigrateSetup) -> SpaceSpec | None:
     """The space on which the threshold was chosen; None for the rows that are searched."""
     others = [spec for spec in session.workspace().spaces if spec not in setup.specs]
     labels = space_labels(others)
@@ -202,9 +206,9 @@ def _kinds(found: MovedThreshold) -> None:
     st.dataframe(table, hide_index=True, key="threshold.kinds")
 
 
-def _take_away(setup: MigrateSetup, found: MovedThreshold, system: str) -> None:
+def _export(setup: MigrateSetup, found: MovedThreshold, system: str) -> None:
     """The card for the runbook, the gate for CI, and the table of cut-offs."""
-    st.markdown("### Take away")
+    st.markdown("### Export")
     card = found.card(AFTER[system])
     st.code(card, language="markdown", wrap_lines=True)
     with st.container(horizontal=True):
