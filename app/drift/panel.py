@@ -72,8 +72,9 @@ def two_versions(workspace: Workspace) -> DriftInputs | None:
 
 
 def drift_of(asked: DriftInputs) -> Drift | None:
-    look = {"label": "Measure the drift", "unasked_seconds": results.UNASKED_SECONDS}
-    return results.result_of(DriftCheck(), asked.specs, **look)
+    return results.result_of(
+        DriftCheck(), asked.specs, label="Measure the drift", unasked_seconds=results.UNASKED_SECONDS
+    )
 
 
 def draw_drift(asked: DriftInputs, drift: Drift) -> None:
@@ -113,18 +114,19 @@ def _changed_rows(asked: DriftInputs, drift: Drift) -> None:
     """Which kinds of rows changed most, at once or after a click."""
     st.subheader("Which kinds of rows changed most", anchor=False)
     task = Explain(k=drift.k, items=asked.specs)
-    look = {"label": "Find the kinds of rows", "unasked_seconds": results.UNASKED_SECONDS}
-    found = results.result_of(task, asked.specs, **look)
-    if found is None:
+    explanation = results.result_of(
+        task, asked.specs, label="Find the kinds of rows", unasked_seconds=results.UNASKED_SECONDS
+    )
+    if explanation is None:
         return
-    told = moved_in_words(found.moved)
-    if not told:
-        told = f"No kind of rows changed more than others ({found.n_features:,} features tried)."
-    st.markdown(plain(told))
+    sentence = moved_in_words(explanation.moved)
+    if not sentence:
+        sentence = f"No kind of rows changed more than others ({explanation.n_features:,} features tried)."
+    st.markdown(plain(sentence))
     caption(
-        f"Share of a row's {found.k} nearest neighbours that changed, for rows that did not suggest the kind."
-        " This says which rows changed, not why: noise of one size changes more neighbours where rows are"
-        " dense."
+        f"The share of a row's {explanation.k} nearest neighbours that changed. It is measured on rows that"
+        " were not used to find the kinds. This says which rows changed, not why: noise of one size changes"
+        " more neighbours where rows are dense."
     )
 
 
