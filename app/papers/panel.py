@@ -309,18 +309,19 @@ def _source(name: str, counts: str, several: bool, verdict: str) -> str:
 
 
 def _in_line(verdict: Shown) -> str:
+    """The verdicts of a row in one line of Markdown. Each has its colour and, where this helps, its data."""
+    several = len(verdict) > 1
     parts = []
-    for word, shown in verdict.items():
+    for word, data in verdict.items():
         short_word = _SAID.get(word, word.removeprefix("pattern "))
-        several = len(verdict) > 1
-        names = [_source(name, counts, several, word) for name, counts in shown]
-        data = ""
-        if any(names):
-            on = ""
-            if several:
-                on = "on "
-            data = f" :small[{on}{', '.join(names).strip()}]"
-        parts.append(f":{_COLORS.get(word, 'gray')}[{short_word}]{data}")
+        part = f":{_COLORS.get(word, 'gray')}[{short_word}]"
+        sources = [_source(name, counts, several, word) for name, counts in data]
+        sources_text = ", ".join(sources).strip()
+        if any(sources) and several:
+            part += f" :small[on {sources_text}]"
+        elif any(sources):
+            part += f" :small[{sources_text}]"
+        parts.append(part)
     return " · ".join(parts)
 
 

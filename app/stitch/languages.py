@@ -77,7 +77,9 @@ def _encoded_spaces(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[S
     for name, dataset, encoder in sides:
         preview = forms.preview(dataset)
         stored = stored_encodings(queue.store, preview.digest, encoder)
-        if stored is None and (encoder.seconds(preview.n) or _AT_ONCE) < _AT_ONCE:
+        seconds = encoder.seconds(preview.n)
+        is_quick = seconds is not None and seconds < _AT_ONCE  # without an estimate, ask first
+        if stored is None and is_quick:
             with st.spinner(f"Encoding {plain_name(name)} …"):
                 encode(dataset, encoder, queue.store)
             stored = stored_encodings(queue.store, preview.digest, encoder)
