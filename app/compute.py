@@ -413,11 +413,13 @@ def _drawn_anchors(workspace: Workspace) -> tuple[str, ...]:
     return ()
 
 
-def _tables(color_by: str, workspace: Workspace) -> tuple[tuple[SpaceSpec, Stamps], ...]:
-    ends = ()
-    if color_by.startswith(COLUMN):
-        ends = (workspace.source, workspace.target)
-    return tuple((end, table_stamp(end)) for end in ends)
+def _tables(color_by: str, workspace: Workspace) -> tuple:
+    """What a colouring by a column depends on: the tables of the two spaces, and the tags. () for another
+    colouring."""
+    if not color_by.startswith(COLUMN):
+        return ()
+    ends = (workspace.source, workspace.target)
+    return (*((end, table_stamp(end)) for end in ends), workspace.tags)
 
 
 def _view_key(pair: Match, workspace: Workspace) -> tuple:
@@ -452,8 +454,14 @@ def second_view(pair: Match, drawn: View, workspace: Workspace) -> View | None:
 
 
 def cells(workspace: Workspace) -> columns.Cells:
-    """A function that returns the cells of a column in the tables of the two spaces."""
-    return lambda name: _cells(workspace.source, workspace.target)(name)
+    """A function that returns the cells of a column: of a tag, or of the tables of the two spaces."""
+
+    def of_tables(name: str) -> pd.Series:
+        return _cells(workspace.source, workspace.target)(name)
+
+    if not workspace.tags:
+        return of_tables
+    return columns.with_tags(of_tables, workspace.tags, load_space(workspace.source).index)
 
 
 @cached(4, key=lambda *ends: (*ends, *map(table_stamp, ends)))
@@ -484,7 +492,13 @@ def colors_of(workspace: Workspace, pair: Match) -> list[str]:
 
 
 def table_columns(workspace: Workspace) -> list[str]:
-    """The columns in the tables of both spaces, each name once. Returns [] if a table cannot be read now."""
+    """The columns of the tags, and those in the tables of both spaces."""
+    return [*columns.tag_columns(workspace.tags), *_columns_of_tables(workspace)]
+
+
+def _columns_of_tables(workspace: Workspace) -> list[str]:
+    """The columns in the tables of both spaces, each name once. Tables that cannot be read now are left
+    out."""
     names: list[str] = []
     ends = [workspace.source, workspace.target]
     # Read the table of metadata once if both spaces name the same one, because opening it takes seconds.
@@ -503,7 +517,8 @@ def rows_table(pair: Match, workspace: Workspace, rows: np.ndarray, items: Any =
     texts = None
     if items is not None and items.has_texts:
         texts = items.texts
-    return columns.rows_table(pair, rows, table_columns(workspace), cells(workspace), texts)
+    tables = _columns_of_tables(workspace)
+    return columns.rows_table(pair, rows, tables, cells(workspace), texts, workspace.tags)
 
 
 def _facets_key(pair: Match, workspace: Workspace) -> tuple:

@@ -336,7 +336,9 @@ def export_bar(drawing: Drawing, key: str, told: str, scores: Callable[[], Expor
     if workspace.stars != StarLook():
         stars = workspace.stars
     settings = replace(workspace.recipe(models), panes=tuple(drawing.maps))
-    recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
+    recipe = Panes.of(
+        settings, stars=stars, oriented=workspace.oriented, look=workspace.look, tags=workspace.tags
+    )
     scene = replace(drawing.scene, marked=drawing.selected)
     about = recipe.panes, len(scene.anchors), recipe.projection, recipe.reduction
     drawn = recipe.draw(scene, partial(page_units, models, rows, *about), told)

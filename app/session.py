@@ -13,7 +13,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages, sharing
 from app.sharing import Member
-from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, strategy_of
+from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, settled_tags, strategy_of
 from relcore.base.access import AccessContext, set_asker
 from relcore.base.errors import RelscopeError, SpaceError
 from relcore.base.numbers import counted
@@ -41,13 +41,13 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
     - There is at least one space, and no space is listed twice. A newly chosen source or target is added to
       the spaces. If the source or target is removed, another space replaces it.
     - The other models are among the spaces, and none of them is the source or the target.
-    - Anchors, example rows, named sets and their ids keep their order and are listed once. Only anchors can
-      be pinned.
+    - Anchors, example rows, named sets, tags and their ids keep their order and are listed once. Only anchors
+      can be pinned.
     - Choosing another colouring or other spaces shows all classes again. Choosing other spaces also removes
       the filter and ends the example in Migrate.
 
     In the next run, `fit_to_models` adjusts the settings that depend on the rows of the spaces. Raises a
-    SpaceError for more than `MOST_ANCHORS` anchors.
+    SpaceError for more than `MOST_ANCHORS` anchors, and for too many tags.
     """
     anchors = _distinct(changed.anchors)
     if len(anchors) > MOST_ANCHORS:
@@ -79,6 +79,7 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
         anchors=anchors,
         pinned=tuple(identifier for identifier in _distinct(changed.pinned) if identifier in present),
         named_sets=tuple((name, _distinct(ids)) for name, ids in dict(changed.named_sets).items()),
+        tags=settled_tags(changed.tags),
         view=replace(changed.view, pivots=_distinct(changed.view.pivots)),
         look=look,
         example=changed.example and (ends == old or not before.example),

@@ -19,6 +19,7 @@ from relcore.base.text import visible
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.comparison_recipe import ComparisonRecipe
+from relcore.compare.columns import Tags
 from relcore.compare.scene import MapLook
 from relcore.figures.colorings import Condition, StarLook
 from relcore.invert.inversion import InversionSpec
@@ -34,6 +35,8 @@ MOST_NEIGHBOURS = 200
 MOST_MODELS = 4  # number of models side by side in Explore
 OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # the settings of a new session
 MOST_ANCHORS = 2000  # the similarities of 20,000 rows to 2,000 anchors in two spaces take 320 MB
+MOST_TAGS = 20
+MOST_TAGGED = 20_000  # number of rows in all tags; each step of the history that changes tags holds them
 UNDO_STEPS = 200
 Step = tuple[str, "Workspace"]
 BOOTSTRAPPED = "bootstrap"
@@ -56,7 +59,7 @@ class Workspace:
     `others` are further spaces that Explore shows beside the source and the target. If `example` is True,
     Migrate shows its example instead of these spaces. `anchors_from` tells how the anchors were chosen:
     "strategy n random_state", `BOOTSTRAPPED`, or "" if by hand. Pinned anchors stay when the user chooses a
-    new strategy.
+    new strategy. `tags` are sets of rows that the user named.
     """
 
     spaces: tuple[SpaceSpec, ...] = BUNDLED
@@ -78,6 +81,7 @@ class Workspace:
     look: MapLook = MapLook()
     others: tuple[SpaceSpec, ...] = ()
     example: bool = False
+    tags: Tags = ()
 
     def __post_init__(self) -> None:
         need_strings("anchors", self.anchors)
@@ -95,6 +99,8 @@ class Workspace:
             raise SpaceError(f"anchors_from: expected a text, got {self.anchors_from!r}")
         for name, ids in self.named_sets:
             need_strings(f"named set {name!r}", ids)
+        for name, ids in self.tags:
+            need_strings(f"tag {name!r}", ids)
 
     def with_anchors(self, ids: tuple[str, ...], anchors_from: str = "") -> Workspace:
         return dataclasses.replace(self, anchors=tuple(dict.fromkeys(ids)), anchors_from=anchors_from)
@@ -133,6 +139,22 @@ def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
     if whole and strategy in STRATEGIES:
         return (strategy, max(1, int(numbers[0])), int(numbers[1]))
     return None
+
+
+def settled_tags(tags: Tags) -> Tags:
+    """The tags with distinct names and distinct ids, without empty tags. Raises a SpaceError for too many
+    tags or tagged rows."""
+    settled = {name: tuple(dict.fromkeys(ids)) for name, ids in tags}
+    kept = tuple((name, ids) for name, ids in settled.items() if ids)
+    if len(kept) > MOST_TAGS:
+        raise SpaceError(f"tags: expected at most {MOST_TAGS}, got {len(kept)}; delete one")
+    n = sum(len(ids) for _, ids in kept)
+    if n > MOST_TAGGED:
+        raise SpaceError(
+            f"tags: expected at most {MOST_TAGGED:,} rows in all tags, got {n:,}; delete a tag, or tag fewer"
+            " rows"
+        )
+    return kept
 
 
 class History:

@@ -12,6 +12,7 @@ import streamlit as st
 
 from app import compute, session
 from app.compare.search import NOTE, Found, found_by, search_box
+from app.compare.tags import tag_menu
 from app.components.rows import row_links
 from app.glossary.card import caption
 from app.items import Items, cut, items_of
@@ -167,6 +168,8 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
             width="stretch",
             key="inspector.pivot",
         )
+    if identifier in session.selection():
+        tag_menu((identifier,), "inspector.tag", width="stretch")
 
 
 def _example(pair: Match, among: Sequence[str]) -> str:
@@ -415,8 +418,13 @@ def _many(
             type="secondary" if key == "add" else "tertiary",
             width="stretch",
         )
-    if found is not None:
-        return
+    tag_menu(chosen, "inspector.tag", width="stretch")
+    if found is None:
+        _list_selected(pair, chosen, rows, items)
+
+
+def _list_selected(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None) -> None:
+    """Draw the texts or pictures of the selected rows (m,) or, if they have none, a table of their ids."""
     if items is not None and not items.problem:
         # Take rows at equal steps: in a file sorted by class, the first rows all have one class.
         step = -(-len(chosen) // MOST_SHOWN)

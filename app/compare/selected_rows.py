@@ -12,15 +12,16 @@ import streamlit as st
 
 from app import compute, session
 from app.compare.search import found_by
+from app.compare.tags import tag_menu, tags_list
 from app.glossary.card import caption
 from app.items import Items, items_of
 from app.places import DATA, go
-from app.selection import selected_rows
+from app.selection import select, selected_rows
 from app.workspace import Workspace
 from relcore.base.numbers import counted, short
 from relcore.base.report import delimited_text
 from relcore.catalog.catalog import MOST_KEPT, with_kept
-from relcore.figures.colorings import SELECTED_ROWS, Condition
+from relcore.figures.colorings import SELECTED_ROWS, Condition, passing
 from relcore.maps.pane_maps import View
 from relcore.spaces.matching import Match, distinct_names
 from relcore.studies.estimates import share
@@ -33,6 +34,8 @@ def draw(workspace: Workspace, models: Match, _: View) -> None:
     chosen, rows = selected_rows(pair)
     if not chosen:
         st.caption("Select rows with the lasso, in the legend (Shift and click) or by the search box.")
+        _filter_to_selection(workspace, pair)
+        tags_list(workspace, pair)
         return
     items = items_of(workspace)
     texts = None
@@ -42,6 +45,7 @@ def draw(workspace: Workspace, models: Match, _: View) -> None:
     with st.container(horizontal=True, key="selection-actions"):
         _downloads(workspace, pair, rows, texts)
         _uses(workspace, pair, chosen, rows, texts)
+    tags_list(workspace, pair)
     if pair.source.labels is not None and len(set(pair.source.labels) - {""}) > 1:
         _classes(pair, rows)
     st.dataframe(_table(workspace, pair, rows[:_SHOWN], texts), hide_index=True, height=320)
@@ -81,7 +85,8 @@ def _downloads(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items
 def _uses(
     workspace: Workspace, pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None
 ) -> None:
-    """Offer buttons that keep, crop or encode the selected rows."""
+    """Offer buttons that tag, keep, crop or encode the selected rows."""
+    tag_menu(chosen, "selection.tag")
     help_keep = "All other rows turn grey"
     help_crop = "Adds both spaces again, with the selected rows only"
     too_many = len(rows) > MOST_KEPT
@@ -117,6 +122,22 @@ def _uses(
         st.session_state["data.kind"] = "Texts"
         st.session_state["data.path"] = str(session.keep_upload(_File("selected-texts.csv", content)))
         go(DATA)
+
+
+def _filter_to_selection(workspace: Workspace, pair: Match) -> None:
+    """If a filter is set, offer to select the rows that it keeps."""
+    if not workspace.look.filter:
+        return
+    met = passing(compute.workspace_facets(pair, workspace), workspace.look.filter, len(pair))
+    rows = np.flatnonzero(met)
+    st.button(
+        f"Select the {counted(len(rows), 'row')} of the filter",
+        icon=":material/select_all:",
+        disabled=not len(rows),
+        on_click=select,
+        args=(pair, rows),
+        key="selection.of-filter",
+    )
 
 
 def keep_rows(ids: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ neighbours."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -25,6 +25,8 @@ _COMPARED = 250_000_000  # number of pairs of rows that are compared in about a 
 MOST_CLASSES = 20  # as many classes as there are colours that people can distinguish
 _MOST_READ = 24  # number of columns in the cache
 Cells = Callable[[str], pd.Series]
+Tags = tuple[tuple[str, tuple[str, ...]], ...]  # names of sets of rows, each with the ids of its rows
+TAGS = "tag"  # the column with the names of all tags of a row
 
 
 def columns_of(match: Match) -> list[str]:
@@ -51,6 +53,40 @@ def cells_of(
         return tables(spec).read(name, load(spec))
 
     return cells
+
+
+def tag_columns(tags: Tags) -> list[str]:
+    """The names of the columns of tags: one per tag and, if there are several, `TAGS`."""
+    names = [name for name, _ in tags]
+    if len(names) > 1:
+        names.append(TAGS)
+    return names
+
+
+def with_tags(cells: Cells, tags: Tags, ids: pd.Index) -> Cells:
+    """The function `cells` with the columns of tags added, for the rows with these ids.
+
+    The column of a tag has the name of the tag for its rows, and None for the others. The column `TAGS` has
+    the names of all tags of a row, joined by " + ".
+    """
+
+    def column(name: str) -> pd.Series:
+        if name not in tag_columns(tags):
+            return cells(name)
+        shown = [one for one in tags if name in (TAGS, one[0])]
+        return pd.Series(_names_of_tags(shown, ids), index=ids, dtype=object)
+
+    return column
+
+
+def _names_of_tags(tags: Iterable[tuple[str, tuple[str, ...]]], ids: pd.Index) -> np.ndarray:
+    """The names of the tags of each row, joined by " + ", (n,); None for a row without a tag."""
+    names = np.full(len(ids), None, dtype=object)
+    for name, tagged in tags:
+        rows = np.flatnonzero(ids.isin(list(tagged)))
+        for row in rows.tolist():
+            names[row] = " + ".join(filter(None, (names[row], name)))
+    return names
 
 
 def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
@@ -130,9 +166,10 @@ def rows_table(
     tables: Sequence[str] = (),
     cells: Cells | None = None,
     texts: Callable[[Sequence[str]], list[str]] | None = None,
+    tags: Tags = (),
 ) -> pd.DataFrame:
-    """A table of rows (m,) with all known columns: id, text, label, count, and the columns of the tables of
-    both spaces.
+    """A table of rows (m,) with all known columns: id, text, label, count, whether a row has each tag, and
+    the columns of the tables of both spaces.
 
     Raises
     ------
@@ -148,6 +185,8 @@ def rows_table(
         columns["label"] = space.labels[rows]
     if space.counts is not None:
         columns["count"] = space.counts[rows]
+    for name, tagged in tags:
+        columns[name] = pd.Index(ids).isin(list(tagged))
     for name in tables:
         columns.setdefault(name, _at(match, rows, cells(name)))
     return pd.DataFrame(columns).infer_objects()

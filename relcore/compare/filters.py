@@ -26,7 +26,8 @@ from relcore.spaces.matching import Match
 # Facets: classes and bins of numbers by which rows are filtered.
 
 MOST_FACETS = 12
-_TELLING = 0.2  # minimum share of rows with the most frequent values; below it, a column is free text
+# Minimum share of the filled cells that have one of the most frequent values. Below it, it is free text.
+_TELLING = 0.2
 
 
 def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) -> tuple[Facet, ...]:
@@ -77,7 +78,9 @@ def _facet(match: Match, column: str, cells: Cells | None) -> Facet | None:
             column, title, np.where(known, codes, NO_CODE).astype(np.uint8), (), tuple(edges.tolist())
         )
     numbers, names, _ = classes_of(content)
-    if len(names) < 2 or np.mean(numbers >= 0) < _TELLING:
+    filled = np.array([bool(cell) for cell in content])
+    has_one_value = len(names) < 2 and filled.all()
+    if not names or has_one_value or np.mean(numbers[filled] >= 0) < _TELLING:
         return None
     return Facet(column, title, np.where(numbers < 0, NO_CODE, numbers).astype(np.uint8), names)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from relcore.base.access import data_folder, expand_home
 from relcore.base.arguments import need_ids, need_kind
-from relcore.base.errors import need_one_of
+from relcore.base.errors import need_one_of, need_strings
 from relcore.base.kinds import takes_kinds
 from relcore.base.names import FIGURES
 from relcore.base.numbers import counted
@@ -23,6 +23,7 @@ from relcore.catalog.catalog import SpaceSpec, space_name
 from relcore.catalog.comparison_recipe import ComparisonRecipe, load_pair
 from relcore.catalog.task import Recipe, SpacesRecipe, recipe_of
 from relcore.compare.all_pairs import SETTINGS, AllPairs, pair_matrices, used_settings
+from relcore.compare.columns import Tags
 from relcore.compare.live_channel import page_units
 from relcore.compare.scene import MapLook, comparison_scene
 from relcore.figures.colorings import StarLook
@@ -101,11 +102,17 @@ def recipe_with_paths(
 class Panes(Recipe, ComparisonRecipe, figure="comparison"):
     """The exported figure of the linked panes, as a recipe describes it."""
 
-    newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look")
+    newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look", "tags")
 
     stars: StarLook | None = None
     oriented: bool = False
     look: MapLook | None = None
+    tags: Tags = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, ids in self.tags:
+            need_strings(f"recipe: tag {name!r:.80}", ids)
 
     def draw(
         self,
@@ -114,7 +121,7 @@ class Panes(Recipe, ComparisonRecipe, figure="comparison"):
         about: str = "",
     ) -> Exportable:
         if result is None:
-            scene = comparison_scene(self, oriented=self.oriented, look=self.look)
+            scene = comparison_scene(self, oriented=self.oriented, look=self.look, tags=self.tags)
             result = replace(scene, stars=self.stars or StarLook())
         # The file is named without the representation, with which the title of a pane ends.
         titles = [pane.title.rpartition(" · ")[0] for pane in result.panes[: result.columns]]

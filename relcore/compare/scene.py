@@ -15,7 +15,7 @@ from relcore.catalog.catalog import load
 from relcore.catalog.comparison_recipe import ComparisonRecipe, load_models
 from relcore.catalog.row_tables import row_texts
 from relcore.compare.clusters import are_readable_ids, lacks_names, named_clusters
-from relcore.compare.columns import Cells, cells_of, with_color_column
+from relcore.compare.columns import Cells, Tags, cells_of, with_color_column, with_tags
 from relcore.compare.filters import kept_rows, of_rows
 from relcore.engine.nearest import nearest_within
 from relcore.figures.colorings import Coloring, Condition, Facet, Pane
@@ -215,10 +215,13 @@ def comparison_scene(
     matched: Match | None = None,
     oriented: bool = False,
     look: MapLook | None = None,
+    tags: Tags = (),
 ) -> Scene:
-    """The scene that a recipe describes. If `oriented` is True, maps are rotated as by `orient_pairs`."""
+    """The scene that a recipe describes. If `oriented` is True, maps are rotated as by `orient_pairs`. `tags`
+    are further columns."""
     matched = matched or load_models(recipe)
     cells = cells_of(recipe.source, recipe.target, partial(load, again=True))
+    cells = with_tags(cells, tags, matched.source.index)
     view = with_color_column(
         matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells
     )

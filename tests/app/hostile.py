@@ -41,7 +41,12 @@ def hostile_workspace(folder, n=60):
     rows = [f'"{MARK} {SENTENCES[row % 4]} {row}","{MARK} {row % 2}"\n' for row in range(n)]
     table.write_text(f'"{MARK} text","{MARK} label"\n' + "".join(rows), encoding="utf-8")
     spaces = (*specs, renamed, *_encodings(table, store), gone)
-    settings = {"named_sets": ((MARK, anchors[:3]),), "pinned": anchors[:1], "k": 3}
+    settings = {
+        "named_sets": ((MARK, anchors[:3]),),
+        "pinned": anchors[:1],
+        "k": 3,
+        "tags": ((MARK, anchors[:3]),),
+    }
     return Workspace(spaces, *specs, anchors, view=ViewSpec(anchors[:2], n_nearest=10), **settings)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from app import compute, session, widgets
+from app.compare import tags
 from app.session import reduce
 from app.workspace import (
     MOST_ANCHORS,
@@ -60,10 +61,13 @@ def broken(workspace):
         workspace.pinned,
         workspace.view.pivots,
         *dict(workspace.named_sets).values(),
+        *dict(workspace.tags).values(),
     ]
     link = to_query(workspace)
     rules = {
         "lists are distinct": all(len(set(one)) == len(one) for one in lists),
+        "a name for each tag, and rows": all(dict(workspace.tags).values())
+        and len(dict(workspace.tags)) == len(workspace.tags),
         "a name for each set": len(dict(workspace.named_sets)) == len(workspace.named_sets),
         "the pair is among the spaces": {workspace.source, workspace.target} <= set(workspace.spaces),
         "only anchors are pinned": set(workspace.pinned) <= set(workspace.anchors),
@@ -142,6 +146,19 @@ def clicks(spaces, monkeypatch):
     def use_set():
         session.set_anchors("use", one((*dict(now().named_sets).values(), ())))
 
+    def tag():
+        tagging = one((tags.add_to_tag, tags.remove_from_tag, tags.rename_tag, tags.delete_tag))
+        names = ("verbs", "nouns", "labels")
+        if tagging is tags.add_to_tag:
+            tagging(one(names), some(rows))
+        elif now().tags:
+            name = one(dict(now().tags))
+            rest = {tags.remove_from_tag: (some(rows, 20),), tags.rename_tag: (one(names),)}
+            tagging(name, *rest.get(tagging, ()))
+
+    def colour_by_tag():
+        session.edit_spec("colour", "view", color_by=f"column:{one([*dict(now().tags), 'gone'])}")
+
     def reopen():
         session.set_workspace("open", from_session_file(to_session_file(now(), {}))[0])
 
@@ -180,6 +197,8 @@ def clicks(spaces, monkeypatch):
         "unpin": (lambda: session.unpin_anchors(some(now().pinned)), {"pinned"}),
         "save a set": (save_set, {"named_sets"}),
         "use a set": (use_set, anchors),
+        "tag": (tag, {"tags"} | view),
+        "colour by a tag": (colour_by_tag, view),
         "pivots": (choose_pivots, view),
         "nearest": spec("view", "n_nearest", (1, 5, 30, 130)),
         "show": spec("view", "everything", (True, False), view),

@@ -27,6 +27,7 @@ FULL = Workspace(
     anchors_from="k-means 3 7",
     pinned=("zwei",),
     named_sets=(("first try", ("one",)), ("empty", ())),
+    tags=(("verbs", ("one", "zwei")), ("é", ("três",))),
     projection=ProjectionSpec("angular", center=False, ridge=1.5, threshold=2.0),
     view=ViewSpec(("sea", "land"), 50, everything=True, color_by="labels", show_anchors=True),
     reduction=ReductionSpec("umap", n_components=3, fit="apart", align=True, random_state=9),

@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import recipe_of
 from relcore.compare.agreement import neighbour_agreement
-from relcore.compare.columns import values_of, with_color_column
+from relcore.compare.columns import values_of, with_color_column, with_tags
 from relcore.compare.filters import facets_of, filter_columns, kept_rows, of_rows
 from relcore.compare.pictures import Panes
 from relcore.compare.scene import MapLook, with_look
@@ -100,6 +100,18 @@ def test_columns_become_classes_or_bins_and_free_text_is_left_out(pair_of_two_wi
     assert len(year.edges) == BINS + 1
     known = np.isfinite(YEARS)
     assert (np.diff(year.codes[known][np.argsort(YEARS[known])].astype(int)) >= 0).all()
+
+
+def test_a_column_that_few_rows_have_is_a_facet(pair_of_two_widths):
+    tagged = with_tags(
+        cells, (("seen", ("r3", "r7")), ("odd", ("r7", "gone"))), pair_of_two_widths.source.index
+    )
+    seen, both = facets_of(pair_of_two_widths, ["column:seen", "column:tag"], tagged)
+    assert (seen.names, both.names) == (("seen",), ("seen", "seen + odd"))
+    assert np.flatnonzero(seen.meets(Condition("column:seen", ("seen",)))).tolist() == [3, 7]
+    assert seen.meets(Condition("column:seen", ("",))).sum() == N - 2
+    assert np.flatnonzero(both.meets(Condition("column:tag", ("seen + odd",)))).tolist() == [7]
+    assert tagged("year").equals(cells("year"))
 
 
 def test_filter_keeps_rows_that_meet_all_conditions(pair_of_two_widths):

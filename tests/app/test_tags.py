@@ -1,0 +1,117 @@
+"""Tags: rows that the user names, as columns of Explore, of its exports and of the session."""
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from app import compute
+from app.compare.selected_rows import _table
+from app.workspace import MOST_TAGGED, MOST_TAGS, Workspace, from_session_file, settled_tags
+from relcore.base.errors import SpaceError
+from relcore.compare.columns import cells_in
+from relcore.compare.pictures import exportable
+from relcore.figures.colorings import Condition
+from tests.session_files import to_session_file
+
+TAG = {"inspector.tag": True, "selection.tag": True}
+
+
+@pytest.fixture
+def page(make_session):
+    return make_session(60, ("explore", "Selection"), {**TAG, "tags.edit-0": True})
+
+
+def test_a_selection_gets_a_tag_that_colours_filters_and_is_undone(page):
+    page.select("r3", "r5", "r40").change("text_input", "selection.tag.name", " odd ")
+    assert page.workspace.tags == (("odd", ("r3", "r5", "r40")),)
+    assert page.text_input(key="selection.tag.name").value == ""
+    assert page.history.undo_step == "tag 3 rows as “odd”"
+    page.click("Colour by this tag")
+    pair = compute.matched_models(*page.workspace.models)
+    drawn = compute.view(pair, page.workspace)
+    assert drawn.category_names == ("odd",)
+    assert pair.ids[drawn.rows[drawn.categories == 0]].tolist() == ["r3", "r5", "r40"]
+    facet = next(one for one in compute.workspace_facets(pair, page.workspace) if one.column == "column:odd")
+    assert facet.meets(Condition("column:odd", ("odd",))).sum() == 3
+    # The same rows and another one, in the second tag; a row of both has both names.
+    page.select("r40", "r41").change("text_input", "inspector.tag.name", "late")
+    rows = np.array([3, 5, 40, 41, 42])
+    table = _table(page.workspace, pair, rows, None)
+    assert table["odd"].tolist() == [True, True, True, False, False]
+    assert table["late"].tolist() == [False, False, True, True, False]
+    both = cells_in(pair, rows, "tag", compute.cells(page.workspace))
+    assert both == ["odd", "odd", "odd + late", "late", ""]
+    page.click("history.undo").click("history.undo").click("history.undo")
+    assert page.workspace.tags == ()
+    assert page.workspace.view.color_by == "pivots"
+    assert not page.errors
+
+
+def test_rows_are_added_and_removed_and_a_tag_is_renamed_and_deleted(page):
+    page.select("r3", "r5").change("text_input", "selection.tag.name", "odd").click("Colour by this tag")
+    page.select("r5", "r7").click("selection.tag.add-0")
+    assert page.workspace.tags == (("odd", ("r3", "r5", "r7")),)
+    page.select("r3", "r8").click("inspector.tag.remove-0")
+    assert page.workspace.tags == (("odd", ("r5", "r7")),)
+    page.click("tags.select-0")
+    assert page.session_state["relscope.selection"] == ("r5", "r7")
+    page.change("text_input", "tags.rename-0", "even")
+    assert page.workspace.tags == (("even", ("r5", "r7")),)
+    assert page.workspace.view.color_by == "column:even"  # the colours follow the new name
+    page.click("tags.delete-0")
+    assert page.workspace.tags == ()
+    assert page.workspace.view.color_by != "column:even"
+    page.click("history.undo")
+    assert (page.workspace.tags, page.workspace.view.color_by) == ((("even", ("r5", "r7")),), "column:even")
+
+
+@pytest.mark.parametrize("name", ["id", "Label", "tag"])
+def test_a_tag_with_the_name_of_another_column_is_refused(page, name):
+    page.select("r3").change("text_input", "selection.tag.name", name)
+    assert "name that no other column has" in page.errors[0]
+    assert page.workspace.tags == ()
+
+
+def test_the_filter_becomes_a_selection(page):
+    page.select("r3", "r5").change("text_input", "selection.tag.name", "odd").select()
+    page.session_state["relscope.history"].present = replace(
+        page.workspace,
+        look=replace(page.workspace.look, filter=(Condition("column:odd", ("",)),)),
+    )
+    page.run().click("selection.of-filter")
+    assert len(page.session_state["relscope.selection"]) == 58
+    assert "r3" not in page.session_state["relscope.selection"]
+
+
+def test_a_session_file_and_a_recipe_hold_the_tags(page):
+    page.select("r3", "r5").change("text_input", "selection.tag.name", "odd").click("Colour by this tag")
+    saved, _ = from_session_file(to_session_file(page.workspace, {}))
+    assert saved == page.workspace
+    assert "tags" not in json.loads(to_session_file(Workspace(), {}))["session"]
+    recipe = {
+        "figure": "comparison",
+        "source": {"source": "file", "name": page.workspace.source.name},
+        "target": {"source": "file", "name": page.workspace.target.name},
+        "anchors": list(page.workspace.anchors),
+        "view": {"pivots": [], "everything": True, "color_by": "column:odd"},
+        "tags": [["odd", ["r3", "r5"]]],
+    }
+    drawn = exportable(recipe)
+    table = pd.read_csv(io.BytesIO(drawn.bytes("csv")))
+    (column,) = [name for name in table if table[name].eq("odd").any()]
+    assert table[column].eq("odd").to_numpy().nonzero()[0].tolist() == [3, 5]
+    again = exportable(json.loads(drawn.bytes("json", full_paths=True)))
+    assert again.table().equals(drawn.table())
+
+
+def test_too_many_tags_or_rows_are_refused():
+    rows = tuple(map(str, range(MOST_TAGGED)))
+    assert settled_tags((("a", rows), ("b", ()), ("a", ("x", "x")))) == (("a", ("x",)),)
+    with pytest.raises(SpaceError, match="at most 20,000 rows in all tags, got 20,001"):
+        settled_tags((("a", rows), ("b", ("0",))))
+    with pytest.raises(SpaceError, match=f"at most {MOST_TAGS}, got {MOST_TAGS + 1}"):
+        settled_tags(tuple((str(number), ("x",)) for number in range(MOST_TAGS + 1)))
