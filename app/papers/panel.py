@@ -235,6 +235,7 @@ _NOTHING = "nothing to measure"
 _NO_CLAIM = "measured, without a claim to test"
 _SAID = {_NOTHING: "has no numbers to compare", PARTLY: "holds in part"}
 _COLORS = {HOLDS: "green", PARTLY: "orange", DOES_NOT: "red"}
+_ICONS = {HOLDS: "check_circle", PARTLY: "contrast", DOES_NOT: "cancel", UNDECIDED: "help"}
 _GOING = "relscope.papers-going"
 
 
@@ -265,7 +266,7 @@ def draw(_: Workspace) -> None:
     for paper in dict.fromkeys(row.paper for row in chosen):
         st.markdown(f"### {paper.short}")
         st.caption(f"{paper.authors}, [{paper.title}]({paper.url})")
-        with st.container(gap="xxsmall"):
+        with st.container(gap=None, key=f"papers-rows-{paper.id}"):
             for row in chosen:
                 if row.paper == paper:
                     _row(row, verdicts[row.id], results)
@@ -297,6 +298,16 @@ def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:
     if "nothing to measure" in row.why_not:
         without = _NOTHING
     return by_word or {_NO_CLAIM if measured else without: []}
+
+
+def _icon(verdict: Shown) -> str:
+    """The sign of a row's verdict: the sign of *partly* if its data sets have several, a dash if there is none."""
+    words = [word for word in verdict if word in _ICONS]
+    if not words:
+        return ":material/remove:"
+    if len(words) > 1:
+        return f":material/{_ICONS[PARTLY]}:"
+    return f":material/{_ICONS[words[0]]}:"
 
 
 def _source(name: str, counts: str, several: bool, verdict: str) -> str:
@@ -385,6 +396,7 @@ def _fits(row: PaperRow, asked: list[str]) -> bool:
 def _row(row: PaperRow, verdict: Shown, results: dict[str, Ours]) -> None:
     with st.expander(
         f"**{row.name}** · {plain(row.title)} · {_in_line(verdict)}",
+        icon=_icon(verdict),
         key=panel.open_key(row),
         on_change="rerun",
     ) as opened:
