@@ -6,6 +6,7 @@ import bz2
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from importlib.resources import files
 from itertools import chain, islice
 from pathlib import Path
@@ -133,6 +134,7 @@ def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
     return articles
 
 
+@cache
 def _sentences_by_article(path: Path) -> dict[str, list[str]]:
     """The sentences of each article's paragraphs. Headings, lists and tables are left out."""
     from gensim.corpora.wikicorpus import extract_pages, filter_wiki

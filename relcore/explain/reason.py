@@ -78,8 +78,10 @@ class Reason:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from relcore import explain, load_space
-    >>> found = explain(load_space("word2vec-novels"), load_space("fasttext-novels"))
+    >>> first = load_space("word2vec-novels").take(np.arange(3000))
+    >>> found = explain(first, load_space("fasttext-novels"))
     >>> found.reasons[0].title
     'words with the same 2 last letters'
     """

@@ -13,13 +13,18 @@ import pytest
 
 from tests.hostile.corpus import FORMATS
 
+# The slow tests judge all formats. To make a folder with a model loads a large library, so the sample has none.
+SAMPLED = [name for name in FORMATS if name != "model_folders"]
+
 
 @cache
 def verdicts(every):
     """By format, of every n-th of those made by a rule, and ten times as many of those written by hand; the
     judge's own controls with all.
     """
-    formats = [*FORMATS, *["controls"] * (every == 1)]
+    formats = SAMPLED
+    if every == 1:
+        formats = [*FORMATS, "controls"]
     command = [sys.executable, "-m", "tests.hostile", "--json", f"--every={every}", *formats]
     ran = subprocess.run(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, check=True)
     found = {name: [] for name in formats}
@@ -33,7 +38,7 @@ def failures(found):
     return [one for one in found if one[1] not in ("refused", "accepted")]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_inputs_are_refused_with_a_clear_error_or_read_rightly(name):
     found = verdicts(90)[name]
     assert found
