@@ -11,8 +11,10 @@ AXE = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 WIDE = (1440, 1000)
 PHONE = (390, 844)
 ZOOMED = (720, 450)
-FAULTS = """() => axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
-  violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
+# Both are Streamlit's: the column of check boxes of a table, and the drop zone for files.
+KNOWN = ["empty-table-header", "presentation-role-conflict"]
+FAULTS = """known => axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+  violations.filter(({ id }) => !known.includes(id))
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`))"""
 
 
@@ -32,7 +34,7 @@ def test_axe_finds_no_fault_on_any_tab(browser, app, size, scheme):
                 page.get_by_role("tab", name=tab).click()
             settle(page)
             page.evaluate(AXE)
-            found[name, tab] = page.evaluate(FAULTS)
+            found[name, tab] = page.evaluate(FAULTS, KNOWN)
             main = page.get_by_test_id("stMain")
             assert main.evaluate("main => main.scrollWidth <= main.clientWidth"), (name, tab)
     assert {place: faults for place, faults in found.items() if faults} == {}
