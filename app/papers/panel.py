@@ -301,7 +301,7 @@ def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:
 
 
 def _icon(verdict: Shown) -> str:
-    """The sign of a row's verdict: the sign of *partly* if its data sets have several, a dash if there is none."""
+    """The sign of a row's verdict: if its data sets have several, the sign of *partly*; if none, a dash."""
     words = [word for word in verdict if word in _ICONS]
     if not words:
         return ":material/remove:"
