@@ -89,7 +89,7 @@ def inspector(pair: Match) -> None:
     if chosen:
         identifier = chosen[0]
     else:
-        identifier = _example(pair, [*pivots, *map(str, pair.ids[:10])])
+        identifier = example_row(pair, [*pivots, *map(str, pair.ids[:10])])
     if not chosen:
         st.caption("Nothing is selected: click a point, or draw with the lasso. An example:")
     _one(pair, identifier, items)
@@ -97,7 +97,7 @@ def inspector(pair: Match) -> None:
         st.caption(f":material/hide_image: {plain(items.problem)}")
 
 
-def _describe(pair: Match, identifier: str, row: int, items: Items | None) -> None:
+def describe_row(pair: Match, identifier: str, row: int, items: Items | None) -> None:
     """Draw the picture, the text, the id, the label and the count of a row, as far as it has them."""
     label = ""
     if pair.source.labels is not None:
@@ -128,30 +128,11 @@ def _describe(pair: Match, identifier: str, row: int, items: Items | None) -> No
 def _one(pair: Match, identifier: str, items: Items | None) -> None:
     """Draw a row with its neighbours and similarities, and buttons that make it an anchor or an example."""
     row = int(pair.source.rows([identifier])[0])
-    _describe(pair, identifier, row, items)
+    describe_row(pair, identifier, row, items)
     _neighbours(pair, identifier)
     workspace = session.workspace()
     _similarities(pair, workspace, row, identifier)
-    is_anchor = identifier in workspace.anchors
-    pinned = identifier in workspace.pinned
-    full = not (is_anchor or new_anchor_ids((identifier,), workspace.anchors))
-    label = "Add as anchor"
-    icon = ":material/star:"
-    change = session.add_anchors
-    if is_anchor:
-        label = "Remove anchor"
-        icon = ":material/star_border:"
-        change = session.remove_anchors
-    st.button(
-        label,
-        icon=icon,
-        on_click=change,
-        args=((identifier,),),
-        width="stretch",
-        key="inspector.anchor",
-        disabled=pinned or full,
-        help=_why_disabled(pinned, full),
-    )
+    anchor_button(identifier)
     view = workspace.view
     # Colours by labels would hide the example rows, so colour by examples again, with only this row.
     if view.color_by == "labels":
@@ -172,7 +153,32 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         tag_menu((identifier,), "inspector.tag", width="stretch")
 
 
-def _example(pair: Match, among: Sequence[str]) -> str:
+def anchor_button(identifier: str) -> None:
+    """Draw the button that makes a row an anchor, or that ends this."""
+    workspace = session.workspace()
+    is_anchor = identifier in workspace.anchors
+    pinned = identifier in workspace.pinned
+    full = not (is_anchor or new_anchor_ids((identifier,), workspace.anchors))
+    label = "Add as anchor"
+    icon = ":material/star:"
+    change = session.add_anchors
+    if is_anchor:
+        label = "Remove anchor"
+        icon = ":material/star_border:"
+        change = session.remove_anchors
+    st.button(
+        label,
+        icon=icon,
+        on_click=change,
+        args=((identifier,),),
+        width="stretch",
+        key="inspector.anchor",
+        disabled=pinned or full,
+        help=_why_disabled(pinned, full),
+    )
+
+
+def example_row(pair: Match, among: Sequence[str]) -> str:
     """The first of these rows that has no near duplicate in either space. If all have one, the first of
     all."""
     for identifier in among:
@@ -234,8 +240,9 @@ def neighbours_of(
     return agreement.neighbours_of(pair, identifier, k, rows)
 
 
-def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
-    """The neighbours in both spaces as two lists. Ids in both lists are shaded."""
+def neighbours_html(pair: Match, table: pd.DataFrame, titles: tuple[str, str] | None = None) -> str:
+    """The neighbours in both spaces as two lists. Ids in both lists are shaded. The lists have these titles,
+    by default the names of the spaces."""
     items = items_of(session.workspace())
     ids = list(dict.fromkeys([*table["source"], *table["target"]]))
     shown = {}
@@ -261,7 +268,7 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
         entries = "".join(entry(*row) for row in zip(*columns, strict=True))
         return f"<div><h3>{plain_html(title)}</h3><ol>{entries}</ol></div>"
 
-    sides = "".join(map(side, ("source", "target"), distinct_names((pair.source, pair.target))))
+    sides = "".join(map(side, ("source", "target"), titles or distinct_names((pair.source, pair.target))))
     kind = ""
     if items is not None and items.has_texts:
         kind = " relscope-texts"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -10,15 +12,18 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, messages, session
 from app.compare.choosers import color_name
+from app.invert.inversions import inversion_of
 from app.items import Items, items_of
 from app.page_settings import remembered
 from app.plain_text import plain
-from app.widgets import bound, edit_setting
-from app.workspace import Workspace
+from app.widgets import bound, choose_anchors, edit_setting, fitting
+from app.workspace import MOST_ANCHORS, Workspace
+from relcore.base.errors import SpaceError
+from relcore.base.names import STRATEGIES
 from relcore.base.numbers import counted, general
 from relcore.base.settings import settings_of
 from relcore.invert.inversion import InversionSpec, side_names
-from relcore.invert.recovery import COLORS, RecoveredRows
+from relcore.invert.recovery import COLORS, NEARBY, RecoveredRows
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 
@@ -26,16 +31,19 @@ _SETTINGS = settings_of(InversionSpec)
 _BY = {True: "Auto", False: "By hand"}
 _BY_HELP = (
     "Auto: each setting of a grid is cross-validated on the anchors (four folds), and the best is fitted on"
-    " all anchors. No scored row is used. By hand: you set the numbers. The map follows the slider; colours"
-    " and scores follow when you release it."
+    " all anchors. No scored row is used. By hand: you set the numbers, as soon as you move their slider. The"
+    " map follows it; colours and scores follow when you release it."
 )
+_COLORS = {"nearby": "Error nearby", "error": "Error of each row"}
+_NUMBERS_OF_ANCHORS = (10, 20, 50, 100, 150, 200, 300, 400, 600, 800, 1000, 1200)
 _RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
+WIDTHS = (2.7, 1)  # of the maps and of what is beside them
 CHOSEN = "relscope.invert-chosen"  # the values that Auto found last
 
 
 @dataclass(frozen=True)
 class Places:
-    """The places of the page that the result fills, from top to bottom. `side` is beside `maps`."""
+    """The places of the page that the result fills, from top to bottom. `side` is to the right of `maps`."""
 
     found: DeltaGenerator
     details: DeltaGenerator
@@ -69,11 +77,15 @@ def inputs(workspace: Workspace) -> InvertInputs | None:
     if not pair.others and compute.is_paired_by_order(workspace.source, workspace.target):
         st.caption(":material/link: Paired by row order. If that is wrong, Link finds the pairs.")
     found = st.container()
-    maps, side = st.columns([2.9, 1], gap="medium")
-    with maps, st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with found, st.spinner(f"Recovering {counted(len(pair), 'row')} …"):
+        spec = _with_numbers(pair, workspace)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="invert-controls"):
+        edit_setting("inversion", _SETTINGS["method"], "invert.method")
+        numbers(workspace.inversion, spec)
+        _anchors_slider(pair, workspace)
         color_by = _color_chooser(pair, workspace.view.color_by)
         details = method_details(workspace.inversion)
-        numbers(workspace.inversion)
+    maps, side = st.columns(WIDTHS, gap="medium")
     recipe = RecoveredRows.of(workspace.recipe(pair), inversion=workspace.inversion, color_by=color_by)
     return InvertInputs(
         pair,
@@ -85,32 +97,71 @@ def inputs(workspace: Workspace) -> InvertInputs | None:
     )
 
 
+def _with_numbers(pair: Match, workspace: Workspace) -> InversionSpec:
+    """The settings with the numbers that Auto chooses. Where it can choose none, the panel shows the error
+    later."""
+    spec = workspace.inversion
+    with suppress(SpaceError):
+        return inversion_of(pair, workspace.anchors, spec).spec
+    return spec
+
+
 def _color_chooser(pair: Match, color_of_view: str) -> str:
-    colors = {
-        name: color_name(name, pair) for name in COLORS if name != "labels" or pair.source.labels is not None
-    }
-    usual = "error"
+    colors = dict(_COLORS)
+    for name in COLORS:
+        if name not in colors and (name != "labels" or pair.source.labels is not None):
+            colors[name] = color_name(name, pair)
+    usual = "nearby"
     if "labels" in colors and color_of_view == "labels":
         usual = "labels"
     if st.session_state.setdefault("invert.color", usual) not in colors:
-        st.session_state["invert.color"] = "error"
+        st.session_state["invert.color"] = "nearby"
     return remembered(
-        st.segmented_control,
+        st.selectbox,
         "Colour by",
         list(colors),
         format_func=colors.get,
         key="invert.color",
-        required=True,
-        help="Error: 1 − cosine of recovered and true row. The example rows are those of Explore.",
+        width=190,
+        help=(
+            f"Error nearby: mean error of the {NEARBY} held-out rows that are nearest on the original map, so"
+            " that regions can be compared. Error of each row: 1 − cosine of recovered and true row. The"
+            " example rows are those of Explore."
+        ),
+    )
+
+
+def _anchors_slider(pair: Match, workspace: Workspace) -> None:
+    n = len(workspace.anchors)
+    most = min(MOST_ANCHORS, len(pair) // 2)
+    options = sorted({n, *(number for number in _NUMBERS_OF_ANCHORS if number <= most)})
+    if len(options) < 2:
+        return
+    strategy, _, state = session.anchors_origin(workspace)
+    bound(
+        st.select_slider,
+        "Anchors",
+        "invert.anchors",
+        n,
+        lambda number: choose_anchors(pair, strategy, number, state),
+        options=options,
+        format_func=lambda number: f"{number:,}",
+        width=210,
+        help=(
+            f"More anchors recover more, and leave fewer rows to score. A change chooses all anchors again"
+            f" ({STRATEGIES[strategy].title.lower()}); pinned ones stay. All pages use the new anchors."
+        ),
     )
 
 
 def method_details(spec: InversionSpec) -> DeltaGenerator:
-    """Draw the choosers of the method. Returns the place below them."""
+    """Draw the choosers of the method that are seldom changed. Returns the place below them."""
     published = InversionSpec(spec.route)
     with st.popover("Method details", icon=":material/tune:", key="invert.details"):
         edit_setting("inversion", _SETTINGS["route"], "invert.route", widget=st.selectbox)
-        edit_setting("inversion", _SETTINGS["method"], "invert.method")
+        if spec.method == "pruned":
+            edit_setting("inversion", _SETTINGS["omega"], "invert.omega", widget=st.slider)
+            edit_setting("inversion", _SETTINGS["random_state"], "invert.random_state")
         if spec != published:
             st.button(
                 "As published",
@@ -124,9 +175,10 @@ def method_details(spec: InversionSpec) -> DeltaGenerator:
         return st.container()
 
 
-def numbers(spec: InversionSpec) -> None:
-    """Draw the choice between automatic settings and settings by hand and, by hand, the widgets that set
-    them. While a slider moves, the panes show its effect."""
+def numbers(spec: InversionSpec, effective: InversionSpec) -> None:
+    """Draw the choice between automatic settings and settings by hand, and the slider of δ or λ. It shows the
+    value that is used (`effective`), also an automatic one. While it moves, the panes show its effect, and
+    the settings are those of the hand from then on."""
     bound(
         st.segmented_control,
         "Settings",
@@ -138,26 +190,30 @@ def numbers(spec: InversionSpec) -> None:
         required=True,
         help=_BY_HELP,
     )
-    if spec.tuned:
-        return
-    ridges = ridges_of(spec)
-    ends = {ridges[0]: f"{general(ridges[0])}, weak", ridges[-1]: f"{general(ridges[-1])}, strong"}
-    widgets = {
-        "delta": {"widget": st.slider, "step": 0.01, "width": 210},
-        "omega": {"widget": st.slider, "width": 210},
-        "random_state": {"width": 130},
-        "ridge": {
-            "widget": st.select_slider,
-            "options": ridges,
-            "format_func": lambda ridge: ends.get(ridge, general(ridge)),
-            "width": 300,
-        },
-    }
-    names = ["ridge"]
     if spec.method == "pruned":
-        names = ["delta", "omega", "random_state"]
-    for name in names:
-        edit_setting("inversion", _SETTINGS[name], f"invert.{name}", **widgets[name])
+        _slider("delta", effective, widget=st.slider, step=0.01)
+        return
+    ridges = ridges_of(effective)
+    ends = {ridges[0]: f"{general(ridges[0])}, weak", ridges[-1]: f"{general(ridges[-1])}, strong"}
+    _slider(
+        "ridge",
+        effective,
+        widget=st.select_slider,
+        options=ridges,
+        format_func=lambda ridge: ends.get(ridge, general(ridge)),
+    )
+
+
+def _slider(name: str, spec: InversionSpec, **own: Any) -> None:
+    declared = _SETTINGS[name]
+    widget, given = fitting(declared, width=230, **own)
+    others = {number: getattr(spec, number) for number in ("delta", "omega", "ridge")}
+
+    def change(value: float) -> None:
+        step = f"{declared.label[0].lower()}{declared.label[1:]}"
+        session.slide_spec(step, "inversion", **(others | {name: value, "tuned": False}))
+
+    bound(widget, declared.label, f"invert.{name}", getattr(spec, name), change, **given)
 
 
 def setting_label(name: str) -> str:

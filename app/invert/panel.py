@@ -13,11 +13,13 @@ import streamlit as st
 
 from app import compute, exports, live, messages, session
 from app.asking import Panel
-from app.compare.inspector import inspector
 from app.components.linked_scatter import linked_scatter
 from app.glossary.card import caption
-from app.invert.inputs import InvertInputs, inputs, ridges_of, setting_label
-from app.invert.recovered import Recovered, paired_rows, recovered
+from app.invert.charts import draw_charts
+from app.invert.inputs import WIDTHS, InvertInputs, inputs, ridges_of, setting_label
+from app.invert.inversions import paired_rows
+from app.invert.recovered import Recovered, recovered
+from app.invert.selected_row import draw_selected, rows_with_trails
 from app.items import Items, draw_rows, found_html, hover_columns, rows_html, sheet_of, with_items
 from app.plain_text import plain
 from app.selection import places_of_selected, select
@@ -29,7 +31,7 @@ from relcore.invert.inversion import Inversion, InversionSpec, side_names
 from relcore.invert.recovery import Recovery, RecoveryErrors
 from relcore.invert.sliders import LiveInversion, SlidAnswers
 from relcore.maps.pane_maps import View
-from relcore.panes.payload import PaneEvent, PaneSettings
+from relcore.panes.payload import PaneEvent, PaneSettings, trails_between
 from relcore.spaces.matching import Match
 
 _HIDDEN = "invert.hidden"  # widget key: the classes that the legend hides
@@ -37,10 +39,7 @@ LISTED = 200  # maximum number of rows at each end of the table, which is sorted
 
 
 def draw(workspace: Workspace) -> None:
-    asked = _PANEL.draw(workspace)
-    if asked:
-        with asked.places.side:
-            inspector(asked.pair)
+    _PANEL.draw(workspace)
 
 
 def report(asked: InvertInputs, result: Recovered) -> None:
@@ -49,7 +48,6 @@ def report(asked: InvertInputs, result: Recovered) -> None:
     inversion = result.inversion
     with places.found:
         messages.lead(lead(pair, inversion, result.nearest))
-        draw_rows(_recovered_tables(pair, inversion, result.nearest, asked.items))
         _draw_notes(asked, inversion)
     with places.details:
         st.caption(inversion.about_matrix)
@@ -59,10 +57,17 @@ def report(asked: InvertInputs, result: Recovered) -> None:
         exports.export_bar(drawn, "invert-panes")
         _extremes(pair, inversion, asked.items)
     with places.side:
+        draw_charts(asked, result)
+        draw_selected(asked, inversion)
+    examples, methods = st.columns(WIDTHS, gap="medium")
+    with examples:
+        st.subheader("Examples, before and after", anchor=False)
+        draw_rows(_recovered_tables(pair, inversion, result.nearest, asked.items))
+    with methods:
+        st.subheader("Other methods", anchor=False)
         if result.by_hand:
             st.caption(result.by_hand)
         report_table(inversion.report(side_names(pair, inversion.spec.route)).tables[0])
-    st.subheader("Errors", anchor=False)
     errors = RecoveryErrors.of(asked.recipe, inversion=inversion.spec).draw(inversion)
     figure = errors.interactive(exports.theme())
     figure.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the page has a heading above
@@ -79,8 +84,8 @@ _PANEL = Panel(
 
 
 def lead(pair: Match, result: Inversion, found: Recovery) -> str:
-    """A sentence as HTML that says which share of the rows inversion recovers here, and on how many rows this
-    was measured."""
+    """A sentence as HTML that says which share of the rows inversion recovers here, the chance level, and on
+    how many rows this was measured."""
     alike = ""
     if found.labelled:
         labelled, chance = map(percent, found.labelled)
@@ -94,9 +99,10 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     if pair.source.counts is None:
         rows = "rows"
     return (
-        f"For <b>{percent(found.first)}</b> of {found.n:,} held-out {rows}, the true vector is nearest to"
-        f" the recovered one, among {found.among:,} (by chance {percent(1 / found.among)})."
-        f" <small>Mean cosine of recovered and true vector: {cosine}.{alike}</small>"
+        f"<b>{percent(found.first)}</b> of the {rows} are recovered: among {found.among:,} true vectors, the"
+        f" right one is nearest. By chance, {percent(1 / found.among)}."
+        f" <small>Measured on {found.n:,} held-out {rows}. Mean cosine of recovered and true vector:"
+        f" {cosine}.{alike}</small>"
     )
 
 
@@ -198,13 +204,14 @@ def _panes(asked: InvertInputs, recovered: Recovered) -> None:
         else:
             select(pair, result.rows[event.rows])
 
+    trails = trails_between(scene.panes, rows_with_trails(asked, result))
     offer = SliderOffer(pair=pair, anchors=asked.recipe.anchors, spec=result.spec)
     linked_scatter(
         replace(scene, texts=texts, notes=notes, **look),
         key="invert",
         selected=places_of_selected(pair, result.rows),
         sheet=sheet_of(pair, view, asked.items),
-        settings=PaneSettings(height=560, live=live.channel_of("invert", offer)),
+        settings=PaneSettings(height=520, live=live.channel_of("invert", offer), trails=trails),
         on_event=receive,
     )
     rows, columns = result.shape
@@ -213,7 +220,8 @@ def _panes(asked: InvertInputs, recovered: Recovered) -> None:
     recovered = recovered_pane.coordinates[result.scored]
     along = [short(np.corrcoef(*pair)[0, 1], 2) for pair in zip(original.T, recovered.T, strict=True)]
     caption(
-        f"The maps show 2 of {columns:,} dimensions, each pane to its own scale. The recovered coordinates"
+        f"A line leads from a selected row to the ring at its place on the other map. The maps show 2 of"
+        f" {columns:,} dimensions, each pane to its own scale. The recovered coordinates"
         f" correlate with the original ones: {' and '.join(along)}. The scores use all"
         f" dimensions. The recovery is one matrix of {rows:,} × {columns:,}. It recovers directions, not"
         " lengths."

@@ -9,10 +9,19 @@ import streamlit as st
 
 from app import compute
 from app.invert.inputs import CHOSEN, InvertInputs
+from app.invert.inversions import curve_of, inversion_of
 from relcore.base.numbers import counted, short
 from relcore.figures.scene import Scene
-from relcore.invert.inversion import Inversion, InversionSpec, PairedRows
-from relcore.invert.recovery import Recovery, error_edges, inversion_scene, recovered_rows
+from relcore.invert.anchor_curve import AnchorCurve
+from relcore.invert.inversion import Inversion, InversionSpec
+from relcore.invert.recovery import (
+    ERRORS,
+    Recovery,
+    error_edges,
+    errors_to_color,
+    inversion_scene,
+    recovered_rows,
+)
 from relcore.maps.pane_maps import ViewSpec
 from relcore.spaces.matching import Match
 
@@ -24,11 +33,13 @@ _SHOWN_TEXTS = 3
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """An inversion, the rows nearest to recovered rows, and the scene of its maps. `by_hand` compares numbers
-    that the user set with those that Auto found; "" if there is nothing to compare."""
+    """An inversion, the rows nearest to recovered rows, its errors by number of anchors, and the scene of its
+    maps. `by_hand` compares numbers that the user set with those that Auto found; "" if there is nothing to
+    compare."""
 
     inversion: Inversion
     nearest: Recovery
+    curve: AnchorCurve
     scene: Scene
     by_hand: str
 
@@ -37,7 +48,7 @@ def recovered(inputs: InvertInputs) -> Recovered:
     recipe = inputs.recipe
     chosen = inputs.pair, recipe.anchors, recipe.inversion
     view = ViewSpec()
-    if recipe.color_by != "error":
+    if recipe.color_by not in ERRORS:
         view = recipe.view
     shown = _SHOWN
     if inputs.items is not None and inputs.items.has_texts:
@@ -45,17 +56,8 @@ def recovered(inputs: InvertInputs) -> Recovered:
     with inputs.places.found, st.spinner(f"Recovering {counted(len(inputs.pair), 'row')} …"):
         inversion = inversion_of(*chosen)
         scene = _scene(*chosen, recipe.color_by, view, _edges(inputs, inversion))
-        return Recovered(inversion, _nearest(*chosen, shown), scene, _by_hand(inputs, inversion))
-
-
-# Few results are cached, because the original and recovered rows are large: 48 MB for 20,000 rows of 300
-# dimensions.
-paired_rows = compute.cached(3)(PairedRows)
-
-
-@compute.cached(6)
-def inversion_of(pair: Match, anchors: tuple[str, ...], spec: InversionSpec) -> Inversion:
-    return paired_rows(pair, anchors, spec.route).invert(spec)
+        curve = curve_of(inputs.pair, recipe.anchors, inversion.spec)
+        return Recovered(inversion, _nearest(*chosen, shown), curve, scene, _by_hand(inputs, inversion))
 
 
 @compute.cached(12)
@@ -78,10 +80,13 @@ def _scene(
 def _edges(inputs: InvertInputs, inversion: Inversion) -> tuple[float, ...]:
     """The bounds between the error classes that colour the rows. They stay fixed while the numbers of one
     method change, so that colours can be compared. Another method has errors of another size."""
+    color_by = inputs.recipe.color_by
+    if color_by not in ERRORS:
+        return ()
     spec = inversion.spec
-    of = compute.pair_key(inputs.pair), inputs.recipe.anchors, spec.route, spec.method, spec.tuned
+    of = compute.pair_key(inputs.pair), inputs.recipe.anchors, spec.route, spec.method, color_by
     if st.session_state.get(_EDGES, ((), ()))[0] != of:
-        errors = inversion.errors[spec.title][inversion.scored]
+        errors = errors_to_color(inversion, color_by)[inversion.scored]
         st.session_state[_EDGES] = of, error_edges(errors)
     return st.session_state[_EDGES][1]
 

@@ -494,6 +494,7 @@ FIGURES = Family(
         "cross-lingual": Named("", ".stitch.try_it:CrossLingual"),
         "inversion": Named("", ".invert.recovery:RecoveredRows"),
         "inversion-errors": Named("", ".invert.recovery:RecoveryErrors"),
+        "inversion-anchors": Named("", ".invert.anchor_curve:ErrorByAnchors"),
         "migration-options": Named("", ".migrate.charts:MigrationChart"),
         "cascade-price": Named("", ".migrate.charts:CascadePrice"),
         "threshold-change": Named("", ".migrate.charts:ThresholdScores"),

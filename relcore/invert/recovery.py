@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -82,7 +83,24 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
     return Recovery(shown_rows, first, len(queries), len(result.rows), labelled)
 
 
-COLORS = ("error", "pivots", "labels")
+def nearest_before_and_after(
+    result: Inversion, position: int, k: int
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """The true rows nearest to the true vector of a row, and those nearest to its recovered vector. Each are
+    positions in `Inversion.rows` (k,) and cosines after centring (k,), the nearest first. The row itself is
+    not among the first ones; it may be among the second ones. `position` is that of the row in
+    `Inversion.rows`."""
+    units = result.paired.units
+    mean = result.paired.means[1]
+    k = min(k, len(units) - 1)
+    before = nearest(units[[position]], units, k + 1)
+    others = before.rows[0] != position
+    after = nearest(unit_rows(result.recovered[[position]], mean), units, k)
+    return (before.rows[0][others][:k], before.products[0][others][:k]), (after.rows[0], after.products[0])
+
+
+COLORS = ("error", "nearby", "pivots", "labels")
+NEARBY = 50  # number of rows on the map whose errors are averaged
 # From pale grey over orange to red: the larger an error, the darker and the more vivid its colour, on white
 # and on dark pages, also for eyes that see no red.
 _ERROR_COLORS = ("#a9b7ca", "#c0b6ad", "#d5ab87", "#e09a5f", "#e28145", "#db603f", "#cc3d49", "#ad1d5b")
@@ -100,6 +118,41 @@ def error_edges(errors: np.ndarray) -> tuple[float, ...]:
     return tuple(np.round(np.arange(first, last + 1) * step, 2).tolist())
 
 
+# Colourings by errors, with the names of their first class.
+ERRORS = {"error": "Error", "nearby": "Mean error"}
+
+
+def errors_to_color(inversion: Inversion, color_by: str) -> np.ndarray:
+    """The number that colours each translated row, (m,). "error": its error, 1 − cosine. "nearby": the mean
+    error of the `NEARBY` held-out rows that are nearest to it on the map of the original rows."""
+    errors = inversion.errors[inversion.spec.title]
+    if color_by == "error":
+        return errors
+    from scipy.spatial import cKDTree
+
+    places, _ = inversion.paired.map
+    scored = np.flatnonzero(inversion.scored)
+    k = min(NEARBY, len(scored))
+    _, near = cKDTree(places[scored]).query(places, k)
+    return errors[scored][near.reshape(len(places), k)].mean(axis=1)
+
+
+def chance_errors(inversion: Inversion) -> np.ndarray:
+    """Errors by chance, (number of held-out rows,): 1 − cosine of each recovered held-out row and the true
+    vector of another one, by a random derangement."""
+    scored = np.random.default_rng(0).permutation(np.flatnonzero(inversion.scored))
+    recovered = unit_rows(inversion.recovered[scored], inversion.paired.means[1])
+    return 1 - np.vecdot(recovered, inversion.paired.units[np.roll(scored, 1)])
+
+
+def about_errors(inversion: Inversion) -> str:
+    """A sentence with the median error of the held-out rows, and the median by chance."""
+    errors = inversion.errors[inversion.spec.title][inversion.scored]
+    median = short(float(np.median(errors)), 2)
+    chance = short(float(np.median(chance_errors(inversion))), 2)
+    return f"Median error {median} over {counted(len(errors), 'row')}; by chance {chance}."
+
+
 def inversion_scene(
     pair: Match,
     inversion: Inversion,
@@ -108,8 +161,9 @@ def inversion_scene(
     edges: Sequence[float] = (),
 ) -> Scene:
     """A scene of the original and the recovered rows in the target space, both in the PCA of the original
-    rows. If `color_by` is "pivots" or "labels", rows have the colours of `view`. If it is "error", colours
-    show 1 − cosine in steps, between `edges` (default: `error_edges` of the held-out rows).
+    rows. If `color_by` is "pivots" or "labels", rows have the colours of `view`. If it is "error" or
+    "nearby", colours show `errors_to_color` in steps, between `edges` (default: `error_edges` of the held-out
+    rows).
 
     Raises
     ------
@@ -119,12 +173,12 @@ def inversion_scene(
     need_one_of("color_by", color_by, COLORS)
     coordinates = inversion.paired.coordinates(inversion.recovered)
     colors: tuple[str, ...] = ()
-    if color_by == "error":
-        errors = inversion.errors[inversion.spec.title]
+    if color_by in ERRORS:
+        errors = errors_to_color(inversion, color_by)
         edges = edges or error_edges(errors[inversion.scored])
         first, *others = [f"< {general(edge)}" for edge in edges]
         categories = np.digitize(errors, edges)
-        names = (f"error {first}", *others, f"≥ {general(edges[-1])}")
+        names = (f"{ERRORS[color_by].lower()} {first}", *others, f"≥ {general(edges[-1])}")
         places = np.linspace(0, len(_ERROR_COLORS) - 1, len(names)).round().astype(int)
         colors = tuple(_ERROR_COLORS[place] for place in places)
     else:
@@ -144,6 +198,8 @@ def inversion_scene(
     colored = color_by.replace("pivots", "examples")
     if color_by == "error":
         colored = "error, 1 − cosine"
+    elif color_by == "nearby":
+        colored = f"mean error, 1 − cosine, of the {NEARBY} held-out rows nearest on the original map"
     caption = (
         f"{counted(len(inversion.rows), 'row')}, anchors among them; both panes by the PCA of the original."
         f" Recovered through {counted(inversion.n_anchors, 'anchor')}, {inversion.spec.title},"
@@ -176,13 +232,19 @@ class RecoveredRows(Recipe, ComparisonRecipe, figure="inversion"):
 
 @dataclass(frozen=True)
 class RecoveryErrors(Recipe, ComparisonRecipe, figure="inversion-errors"):
-    """A figure with a histogram for each method: 1 − cosine of the held-out rows."""
+    """A figure with a histogram for each method: 1 − cosine of the held-out rows. With `own`, it has the
+    inverse and the chance level only."""
+
+    newer: ClassVar[tuple[str, ...]] = ("own",)
 
     inversion: InversionSpec = InversionSpec()
+    own: bool = False
 
     def draw(self, result: Inversion | None = None) -> Exportable:
         found = result or invert_pair(load_pair(self), self.anchors, self.inversion)
         title = "1 − cosine of recovered and true row, held-out rows"
         errors = {method: errors[found.scored] for method, errors in found.errors.items()}
+        if self.own:
+            errors = {found.spec.title: errors[found.spec.title], "chance": chance_errors(found)}
         drawn = histogram_exportable(errors, title, self.to_json(), name="relscope-inversion-errors")
         return replace(drawn, latex=found.summary)

@@ -142,7 +142,7 @@ class LinkedScatter {
     const models = header.edges?.length;
     this.panes.forEach((pane, i) => {
       pane.setTitle(header.panes[i]);
-      pane.edges.set(models ? header.edges[i % models] : []);
+      pane.edges.set(models ? header.edges[i % models] : [], header.trails?.[i] ?? []);
       pane.plot.dataset.old = header.panes[i].old;
       const moved = fresh(`pane${i}`) || i >= this.panes.length - born || this.hand.moved(pane);
       const wasDense = pane.dense;
@@ -162,7 +162,7 @@ class LinkedScatter {
     const law = header.arrays.selected && !this.unanswered.some((event) => event.kind === "select");
     const rows = law ? rowsIn(take("selected"), header.n) : other ? new Uint32Array(0) : this.rows;
     const same = rows.length === this.rows?.length && rows.every((row, i) => row === this.rows[i]);
-    const joined = JSON.stringify(past?.edges) !== JSON.stringify(header.edges);
+    const joined = ["edges", "trails"].some((name) => JSON.stringify(past?.[name]) !== JSON.stringify(header[name]));
     if (!same || born || recolored || undressed || joined) this.select(rows);
     else if (reanchored) this.dimStars();
     this.awaited = new Set(this.panes.filter((pane) => pane.frame));

@@ -260,7 +260,8 @@ class Pane {
     this.placeAxes(height);
     const pixel = (row) => (this.hides(row) ? null : this.pixel(row, width, height));
     this.stars.place(pixel, width, this.type);
-    this.edges.place(this.sampled ? () => null : pixel); // of a sample, not all rows have places
+    // Of a sample, not all rows have places.
+    this.edges.place(this.sampled ? () => null : pixel, (x, y) => this.place(x, y, width, height));
     this.near.place((row) => this.pixel(row, width, height));
     if (!this.unnamed) this.names.place(this, this.owner, width, height);
     this.placeRing();

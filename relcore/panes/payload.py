@@ -22,6 +22,7 @@ from relcore.figures.colorings import (
     Coloring,
     Condition,
     Facet,
+    Pane,
     StarLook,
     number_text,
 )
@@ -196,6 +197,9 @@ class PaneSettings:
         Whether a star has its id beside its number.
     edges : for each model, list of (row, neighbour, whether they share a feature)
         The panes of that model join these rows by lines.
+    trails : for each pane, list of (row, x, y)
+        Lines from rows to these places, in units of the full range of the pane's coordinates, −1 … 1 (see
+        `trails_between`).
     """
 
     height: int = 640
@@ -208,12 +212,30 @@ class PaneSettings:
     single: Sequence[int] = ()
     worded: bool = False
     edges: Sequence[Sequence[tuple[int, int, bool]]] = ()
+    trails: Sequence[Sequence[tuple[int, float, float]]] = ()
 
     def header(self) -> dict[str, Any]:
         """The settings under the names that the scripts of the panes know."""
         settings = dict(vars(self))
         settings["linkZoom"] = settings.pop("link_zoom")
         return settings
+
+
+def trails_between(panes: Sequence[Pane], rows: Sequence[int]) -> list[list[tuple[int, float, float]]]:
+    """For each of two panes whose coordinates have the same axes, the trails from these rows to the places
+    that they have in the other pane; see `PaneSettings.trails`."""
+    first, second = (pane.coordinates for pane in panes)
+    return [_trails(first, second, rows), _trails(second, first, rows)]
+
+
+def _trails(
+    coordinates: np.ndarray, others: np.ndarray, rows: Sequence[int]
+) -> list[tuple[int, float, float]]:
+    low = coordinates.min(axis=0).astype(np.float64)
+    high = coordinates.max(axis=0).astype(np.float64)
+    half = np.where(high > low, (high - low) / 2, 1.0)
+    ends = (others[list(rows)] - (low + high) / 2) / half
+    return [(int(row), *np.round(end, 4).tolist()) for row, end in zip(rows, ends, strict=True)]
 
 
 def payload_of(

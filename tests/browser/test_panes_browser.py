@@ -325,13 +325,28 @@ def test_edges_join_rows_to_their_neighbours_in_the_panes_of_each_model(page):
     def ends(path):
         return path.count("M")
 
-    counts = [list(map(ends, paths)) for paths in page.evaluate(lines)]
+    counts = [list(map(ends, paths))[:2] for paths in page.evaluate(lines)]
     assert counts == [[1, 2], [0, 1]] * 2  # [other edges, edges that share the feature]; the models alternate
     x, y = page.evaluate("scatter.panes[1].pixel(20)")
     assert page.evaluate(lines)[1][1].endswith(f"L{x:.1f} {y:.1f}")
     assert "word 3" in page.locator(".ls-names").first.text_content()  # where the lines start
     draw(page, drawn, [], edges=[])
     assert not any(path for paths in page.evaluate(lines) for path in paths)
+
+
+def test_trails_lead_from_a_row_to_its_place_in_the_other_pane(page):
+    drawn = scene(1000)
+    trails = [[(3, 0.5, -0.25)], []]
+    draw(page, drawn, [3], trails=trails)
+    path = page.evaluate("document.querySelector('.ls-trail').getAttribute('d')")
+    x, y = page.evaluate("scatter.panes[0].pixel(3)")
+    toX, toY = page.evaluate(
+        "scatter.panes[0].place(0.5, -0.25, scatter.panes[0].width, scatter.panes[0].height)"
+    )
+    assert path.startswith(f"M{x:.1f} {y:.1f}L")
+    assert f"M{toX - 4:.1f} {toY:.1f}a4 4" in path
+    draw(page, drawn, [3], trails=[[], []])
+    assert not page.evaluate("document.querySelector('.ls-trail').getAttribute('d')")
 
 
 def test_arrow_keys_point_at_rows_and_enter_selects_one(page):

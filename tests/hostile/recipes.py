@@ -35,6 +35,12 @@ NEWER = {
         "thresholds": {"new_queries": {"lost": 0.5}},
     },
     "drift-rows": {"old": _FILE, "new": _FILE, "drift": {"k": 5}},
+    "inversion-anchors": {
+        "source": _FILE,
+        "target": _FILE,
+        "anchors": ["a", "b"],
+        "inversion": {"method": "ridge", "ridge": 0.5},
+    },
     "cascade-price": {"spaces": [*_TWO, *_TWO], "migration": {"n_pairs": 50, "n_candidates": 20}},
     "passport": {"passport": _FILE, "new": _FILE, "anchors": ["a", "b"]},
     "model-choice": {"spaces": _TWO, "choose": {"epsilon": 0.1, "judgements": _MIGRATION["judgements"]}},

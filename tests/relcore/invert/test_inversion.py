@@ -21,7 +21,14 @@ from relcore.invert.inversion import (
     invert_pair,
     sides,
 )
-from relcore.invert.recovery import error_edges, recovered_rows
+from relcore.invert.recovery import (
+    NEARBY,
+    chance_errors,
+    error_edges,
+    errors_to_color,
+    nearest_before_and_after,
+    recovered_rows,
+)
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.maps.reduction import reduce_spaces
 from relcore.represent import inverse
@@ -211,3 +218,37 @@ def test_classes_of_errors_follow_the_data(ends):
     counts = np.bincount(np.digitize(errors, edges), minlength=len(edges) + 1)
     assert 2 <= len(counts) <= 7
     assert np.ptp(ends) < 0.02 or counts.max() < 250
+
+
+def test_nearest_rows_before_and_after_are_those_of_the_true_and_the_recovered_vector(turned_pair, anchors):
+    found = invert_pair(turned_pair, anchors, InversionSpec(method="ridge", ridge=1e-6))
+    units = unit_rows(found.true, mean_row(found.true))
+    before, after = nearest_before_and_after(found, 100, 5)
+    expected = np.argsort(-(units @ units[100]), kind="stable")[:6]
+    assert expected[0] == 100
+    assert before[0].tolist() == expected[1:].tolist()  # not the row itself
+    np.testing.assert_allclose(before[1], (units @ units[100])[expected[1:]], atol=1e-5)
+    recovered = units @ unit_rows(found.recovered[[100]], mean_row(found.true))[0]
+    assert after[0].tolist() == np.argsort(-recovered, kind="stable")[:5].tolist()
+    np.testing.assert_allclose(after[1], np.sort(recovered)[::-1][:5], atol=1e-5)
+    assert after[0][0] == 100
+
+
+def test_colours_by_errors_nearby_are_means_over_held_out_rows_of_the_map(turned_pair, anchors):
+    found = invert_pair(turned_pair, anchors, InversionSpec(method="ridge", ridge=30.0))
+    errors = found.errors[found.spec.title]
+    places, _ = found.paired.map
+    scored = np.flatnonzero(found.scored)
+    near = np.argsort(np.linalg.norm(places[scored] - places[7], axis=1))[:NEARBY]
+    colored = errors_to_color(found, "nearby")
+    assert colored[7] == pytest.approx(errors[scored][near].mean(), rel=1e-5)  # row 7 is an anchor
+    assert colored.std() < errors.std()
+    np.testing.assert_array_equal(errors_to_color(found, "error"), errors)
+
+
+def test_errors_by_chance_are_those_of_other_rows(turned_pair, anchors):
+    found = invert_pair(turned_pair, anchors, InversionSpec(method="ridge", ridge=1e-6))
+    errors = chance_errors(found)
+    assert len(errors) == found.n_scored
+    assert errors.min() > 1e-3  # none is compared with itself, which was recovered exactly
+    assert errors.mean() == pytest.approx(1, abs=4 * float(errors.std()) / len(errors) ** 0.5)
