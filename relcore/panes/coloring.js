@@ -1,5 +1,5 @@
-/* Coloring: the colours of the rows in some of the panes: by categories, or by the steps of a scale; and which classes are hidden. A class
-   is a category, or a part of the colour bar; the last class is that of the rows without a category. */
+/* Coloring: the colours of the rows in some of the panes, by category or by the steps of a scale, and which classes are hidden. A class is a
+   category, or a part of the colour bar; the last class is that of the rows without a category. */
 
 class Coloring {
   constructor() {
@@ -56,7 +56,7 @@ class Coloring {
     return this.palette[this.categories[row]] ?? this.neutral;
   }
 
-  /* The colour of a class: of a part of the colour bar that in its middle. */
+  /* The colour of a class. For a part of the colour bar, it is the colour in its middle. */
   colorOfClass(number) {
     return this.palette[Math.floor((number + 0.5) * this.told.stepsAClass)] ?? this.neutral;
   }
@@ -90,7 +90,7 @@ class Coloring {
     if (!this.away.delete(token)) this.away.add(token);
   }
 
-  /* Hide all others; where they are hidden already, show them. */
+  /* Hide all other classes, or show them if they are hidden already. */
   isolate(number) {
     const others = this.present().filter((one) => one !== number).map((one) => this.told.tokens[one]);
     const alone = !this.away.has(this.told.tokens[number]) && others.every((token) => this.away.has(token));
@@ -114,7 +114,8 @@ class Colorings {
     this.list = [new Coloring()];
   }
 
-  /* Take what is new in a payload: [whether colours changed, whether other classes are hidden]. `hiding`: what is hidden is Python's to say. */
+  /* Take what is new in a payload: [whether colours changed, whether other classes are hidden]. With `hiding`, Python decides which classes are
+     hidden. */
   update(header, past, { fresh, take, again, hiding, theme, dark }) {
     const said = (one) => JSON.stringify(one?.colorings.map((told) => ({ ...told, hidden: 0 })));
     const arrays = header.colorings.map((_, i) => [`categories${i}`, `values${i}`].map(fresh).some(Boolean)).some(Boolean);

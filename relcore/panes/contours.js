@@ -1,5 +1,5 @@
-/* Contours: lines about the places where most rows lie, on a map whose points hide each other. They are worked out where the map rests, never
-   while it moves; a view that moves takes the lines along. */
+/* Contours: lines about the places where most rows lie, on a map whose points hide each other. They are computed when the map rests, not while
+   it moves. If the view moves, the lines move with it. */
 
 const SHARES = [0.25, 0.5, 0.75, 0.95]; // of the rows in view, within each line
 const SIDE = 4; // pixels of a bin
@@ -18,7 +18,7 @@ function binned(units, leaves, [left, low, right, high], columns, lines) {
   return bins;
 }
 
-/* How many rows an average row finds in its bin, itself too; 0 without rows. */
+/* The mean number of rows in the bin of a row, itself included; 0 without rows. */
 function crowding(bins) {
   let [rows, squares] = [0, 0];
   for (const count of bins) [rows, squares] = [rows + count, squares + count * count];
@@ -84,13 +84,13 @@ class Contours {
     return this.root.hasAttribute("d");
   }
 
-  /* The rows lie or look otherwise now; `moved`: what is drawn is wrong. */
+  /* Places or looks of rows have changed, so compute the lines again. With `moved`, also remove those that are drawn. */
   forget(moved = true) {
     this.made = null;
     if (moved) this.root.removeAttribute("d");
   }
 
-  /* Put the lines where they belong in the view; those of another view come once the map rests. */
+  /* Move the lines with the view. Once the map rests, compute the lines of the new view. */
   place(width, height) {
     const { pane } = this;
     const { following, glide, solid, owner, view } = pane;

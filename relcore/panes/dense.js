@@ -10,7 +10,8 @@ const AROUND = 0.25; // of the view, at each side: points there are kept ready f
 const LOST = "The browser has stopped drawing points, as when many panes are open: close some and reload";
 const CLOSEST_DENSE = 100; // zoom at which a step of the rounded places is about a pixel wide
 
-/* Turns: one pane a frame makes a new picture of its density while the view moves, each in its turn; the others stretch their old one. */
+/* Turns: while the view moves, the panes take turns to make a new picture of their density, one pane per frame. The other panes stretch their
+   last picture. */
 class Turns {
   constructor() {
     this.waiting = new Set();
@@ -142,7 +143,8 @@ class DensePane {
     return this.points.rows.length > 0;
   }
 
-  /* How much larger than all n rows together those are drawn that are points: as large as `point_size` in Python makes their number. */
+  /* The factor by which points are drawn larger than they would be if all n rows were points. Their size is that of `point_size` in Python for
+     this number of points. */
   get growth() {
     return clamp(19 * Math.max(this.asPoints ? this.inView : this.points.rows.length, 1) ** -0.18, 2, 8) / this.coloring.told.otherSize;
   }
@@ -159,7 +161,7 @@ class DensePane {
     this.upload(this.grid.rowsIn(reach, (place) => this.looks[place] < AWAY), reach);
   }
 
-  /* Of a density only few selected rows are points. */
+  /* On a density, draw the selected rows as points if they are few. */
   lift() {
     if (this.points && !this.points.around) return;
     const rows = this.selected.length <= POINTS_SELECTED ? this.selected : new Uint32Array(0);
@@ -185,7 +187,7 @@ class DensePane {
     this.points = { rows, around };
   }
 
-  /* The picture of the density in view: made at once where colours or rows changed, in its turn where only the view did. */
+  /* The picture of the density in view. It is made at once if colours or rows changed, and in the pane's turn if only the view did. */
   picture(rectangle, width, height, time) {
     const wanted = [...rectangle, width, height].join();
     if (this.made?.wanted === wanted) return true;
@@ -204,14 +206,14 @@ class DensePane {
     return true;
   }
 
-  /* Rows in the order in which they get names: of points those in view, of a density the most prominent of all. */
+  /* Rows in the order in which they get names: those in view if points are drawn, and otherwise the most prominent ones of all. */
   byProminence({ prominence }) {
     if (!this.asPoints) return prominence.subarray(0, LOOKED_AT);
     const ranks = ranksOf(prominence);
     return (this.points.byProminence ??= this.points.rows.map((row) => ranks[row]).sort().map((rank) => prominence[rank]));
   }
 
-  /* Put the picture where it belongs in the view; until a new one is made, the old one, and the overview around it. */
+  /* Draw the picture at its place in the view. Until a new one is made, this is the old one, with the overview around it. */
   lay([left, low, right, high], width, height) {
     const canvas = this.pane.density;
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
@@ -242,7 +244,7 @@ class DensePane {
     return rows;
   }
 
-  /* Nothing to draw now: others need not wait for this one. */
+  /* There is nothing to draw now, so the other panes need not wait for this one. */
   rest() {
     this.turns.leave(this);
     this.final = true;
@@ -281,7 +283,7 @@ class DensityKey {
     this.show(null);
   }
 
-  /* `told`: the message of a pane without density, mostly nothing; `lost`: its points cannot be drawn; `lined`: contours are. */
+  /* `told`: the message of a pane without density, "" in most cases. `lost`: its points cannot be drawn. `lined`: contours are drawn. */
   show(dense, told = "", lost = false, lined = false) {
     if (lost) [dense, told] = [null, LOST];
     const rows = dense?.inView.toLocaleString();

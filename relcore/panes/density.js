@@ -94,7 +94,7 @@ class Density {
   }
 }
 
-/* Channels of colours, 0 … 255, in linear light by a gamma of 2, whose means are as bright as what they are means of. */
+/* Channels of colours, 0 … 255, in linear light (gamma 2): a mean of them is as bright as the colours that it averages. */
 function tintsOf(channels) {
   return Int32Array.from(channels, (value) => value * value);
 }

@@ -49,7 +49,7 @@ class Discs {
     this.pen.putImageData(this.image, 0, 0);
   }
 
-  /* Kept: an image for each frame of a moving picture is work to throw away. */
+  /* The image is reused, because a new one for each frame would cost time to allocate and to collect. */
   paper(width, height) {
     if (this.image?.width !== width || this.image.height !== height) this.image = this.pen.createImageData(width, height);
     return this.image;
@@ -131,7 +131,7 @@ function stamp(data, rows, { position, color, flags }, { scale, offset, sizes, s
   }
 }
 
-/* One disc about a point (x, y) in pixels, each of which it covers by up to its opacity. Large discs have a `rim` of the surface's colour. */
+/* Draw one disc around the point (x, y), in pixels. A pixel at its edge is covered in part. Large discs have a `rim` of the surface's colour. */
 function disc(x, y, radius, opacity, red, green, blue, rim, ratio, surface, width, height) {
   const reach = radius + 0.5;
   const first = Math.max(0, Math.ceil(x - reach));
@@ -173,7 +173,7 @@ function dry(colors, start, end) {
   }
 }
 
-/* The opacity of a row among others that are selected: `brushed`, 0 to 1, how much that shows. */
+/* The opacity of a row while rows are selected. `brushed`, 0 … 1, says how strongly the selection shows. */
 function lit(opacity, selected, lift, brushed) {
   return opacity + brushed * (selected ? (0.3 + 0.7 * lift) * (1 - opacity) : (PALE - 1) * opacity);
 }

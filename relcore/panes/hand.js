@@ -154,7 +154,7 @@ class Hand {
     this.owner.root.classList.add("ls-moving");
   }
 
-  /* Offer fewer anchors, for a while; or no more. */
+  /* Show the offer of fewer anchors for a while, or hide it. */
   offer(shown) {
     const { many, spread } = this.live ?? {};
     this.fewer.hidden = !(shown && many);
@@ -165,7 +165,7 @@ class Hand {
     this.offered = setTimeout(() => this.offer(false), OFFERED);
   }
 
-  /* The anchor is at another row; not at one that is an anchor already. */
+  /* Move the anchor to another row, unless that row is an anchor already. */
   moveTo(row) {
     const { held, owner } = this;
     if (!held || row < 0) return;
@@ -175,7 +175,8 @@ class Hand {
     this.moves();
   }
 
-  /* A slider of the page is at a position, with this text; it had the text `before` when it began to move, at which the page's maps are. */
+  /* A slider of the page has moved to a position, whose text is `text`. `before` is the text of the position from which it started; the page's
+     maps still show that one. */
   slide(row, position, text, before) {
     if (this.held?.kind !== SLIDE || this.held.row !== row) {
       this.cancel();
@@ -338,7 +339,7 @@ class Hand {
     if ([...this.saved.keys()].some((pane) => pane.sampled)) this.timer = setTimeout(() => this.channel && (this.whole = this.send(kind, row, to)), 2 * RESTED);
   }
 
-  /* The two models that scores are of, where there are more. */
+  /* The names of the two models that are scored, if there are more than two; otherwise "". */
   get scored() {
     const { columns, panes } = this.owner.header;
     const names = panes.slice(0, 2).map(({ title }) => title.slice(0, title.lastIndexOf(" · ")));
@@ -395,7 +396,7 @@ class Hand {
     }
   }
 
-  /* A new payload: whether the places in this pane are still those of the channel, so that the payload's count even where they are the same. */
+  /* Whether this pane still shows places from the channel. If so, those of a new payload replace them, even if the payload did not change. */
   moved(pane) {
     return this.saved.has(pane);
   }

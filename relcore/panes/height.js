@@ -4,7 +4,7 @@ const LEAST = 340; // pixels for two rows of panes; in a lower window the page s
 const LEAST_NARROW = 400; // where a pane is narrower than it is high
 const LEAST_ALONE = 280; // for each of two panes below one another
 
-/* Call `act` whenever the window comes to a screen with another number of pixels for one of CSS; gives what ends it. */
+/* Call `act` whenever the device pixel ratio changes, for example on another screen. Returns a function that stops this. */
 function watchRatio(act) {
   let query;
   const changed = () => {
@@ -27,7 +27,8 @@ class Room {
     this.observer = new ResizeObserver(this.fit); // what stands above may come later, or grow
   }
 
-  /* `fill`: true for as high as there is room, or the height of a map as a share of its width; else as high as `height` tells. */
+  /* `fill`: true to take all the height that is left, or the height of a map as a share of its width. Without `fill`, the panes are `height`
+     high. */
   set(fill, height, home) {
     this.observer.disconnect();
     this.fill = fill;

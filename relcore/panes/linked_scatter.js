@@ -195,14 +195,14 @@ class LinkedScatter {
     this.room.fit();
   }
 
-  /* The filter closes and keeps what it says; the keys still reach the panes. */
+  /* Close the filter and keep its conditions. The panes still receive the keys. */
   hideFilter() {
     const focused = this.filter.root.contains(document.activeElement);
     this.showFilter(false);
     if (focused) this.toolbar.buttons.filter.focus();
   }
 
-  /* Rows are kept or left out here at once; Python hears when the hand rests. */
+  /* Filter the rows here at once, and tell Python when the user stops dragging. */
   filtered(settled) {
     for (const coloring of this.colorings.list) coloring.keep(this.filter.out);
     for (const pane of this.panes) {
@@ -214,7 +214,7 @@ class LinkedScatter {
     if (settled) this.tell("filter", this.filter.conditions);
   }
 
-  /* The names and the turn are as Python says, unless it has not heard yet what was done here. */
+  /* Take names and turn from Python, unless it has not answered a change that was made here. */
   follow(header, past) {
     const news = (kind) => JSON.stringify(past?.[kind]) !== JSON.stringify(header[kind]) && !this.unanswered.some((event) => event.kind === kind);
     if (news("named")) this.setNamed(header.named);
@@ -229,7 +229,7 @@ class LinkedScatter {
     return pane;
   }
 
-  /* Light or dark, as the header wants or as the page is; true if it changed. */
+  /* Set the theme to that of the header or, if it names none, of the page; true if it changed. */
   setTheme() {
     const theme = this.header.themes[(this.header.dark ?? isDark(this.root, this.place.background)) ? 1 : 0];
     if (JSON.stringify(theme) === JSON.stringify(this.theme)) return false;
@@ -281,7 +281,7 @@ class LinkedScatter {
 
   // What panes report.
 
-  /* `polygon`: what drew the edge, in units of the pane, for those who check or measure. */
+  /* `polygon`: the drawn edge, in units of the pane, for tests and benchmarks. */
   brushed(rows, add, polygon = null) {
     const { out } = this.filter;
     if (out) rows = rows.filter((row) => !out[row]);
@@ -316,14 +316,14 @@ class LinkedScatter {
     for (const pane of this.panes) pane.setTurn(turn);
   }
 
-  /* A turn that is done goes to Python. */
+  /* Report the turn to Python when it has ended. */
   settled() {
     const { turn, solid } = this.panes[0];
     if (!solid || JSON.stringify(turn) === JSON.stringify(this.header.turn)) return;
     this.tell("turn", [...turn]);
   }
 
-  /* The latest of its kind, which says it all. */
+  /* Report a value to Python. It replaces unanswered values of the same kind. */
   tell(kind, value, name = kind) {
     this.unanswered = this.unanswered.filter((event) => event.kind !== kind);
     this.report({ kind, [name]: value });
@@ -371,7 +371,7 @@ class LinkedScatter {
     return this.tip.texts?.texts?.at(row) || this.idOf(row);
   }
 
-  /* The number of an anchor among all, of which not every one is drawn; 0 for another row. */
+  /* The number of an anchor among all anchors, including those that are not drawn; 0 for other rows. */
   numberOf(row) {
     return this.header.numbers[this.anchors.indexOf(row)] ?? 0;
   }

@@ -1,7 +1,7 @@
 /* Moving: what a pane of points shows while its view moves and no graphics card draws it: its last whole picture, stretched to where it belongs,
    and over it a sample of the points. At rest all points are drawn again. A frame of all 50,000 points in four panes takes a tenth of a
-   second. A solid has no density and no picture to stretch while it turns: of very many rows a
-   sample stands alone, at rest a larger one. */
+   second. A solid has no density, and no picture that could be stretched while it turns. So only a sample of very many rows is drawn, and a
+   larger sample at rest. */
 
 const MOST_MOVING = { plane: 3000, solid: 10000 }; // points of a sample; panes of up to twice as many draw all of them
 const MOST_OF_A_SOLID = { software: 30000, card: 300000 }; // points of a solid at rest, without and with a graphics card
@@ -35,7 +35,7 @@ class Moving {
     return most;
   }
 
-  /* Of the canvas, which a change of it wipes. */
+  /* The size of the canvas. A change of size erases it. */
   get size() {
     return `${this.pane.canvas.width} × ${this.pane.canvas.height}`;
   }
@@ -50,7 +50,7 @@ class Moving {
     return pane.solid ? MOST_OF_A_SOLID[pane.points.inSoftware ? "software" : "card"] : Infinity;
   }
 
-  /* The rows look or lie otherwise now: no picture of before is to be laid under them. */
+  /* Places or looks of rows have changed, so no earlier picture may be drawn under them. */
   forget() {
     this.whole = this.drawn = null;
   }

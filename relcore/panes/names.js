@@ -56,7 +56,7 @@ class Boxes {
 
 const meet = ([left, top, right, bottom], box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1];
 
-/* Where a name may stand, best first: shifts to the right of its left end, and downwards, of a name so wide. */
+/* The places where a name of this width may stand, best first, as shifts of its left end to the right and downwards. */
 function placesOf(kind, wide) {
   if (kind === "group") return [0, 16, -16, 32, -32, 48, -48].flatMap((down) => [-wide / 2, 8, -8 - wide].map((right) => [right, down])).sort((a, b) => weight(a, wide) - weight(b, wide));
   const gap = kind === "chosen" ? 12 : 8; // a chosen row has a ring
@@ -76,8 +76,8 @@ function shortened(name, letters = NAME_LETTERS) {
   return `${signs.slice(0, letters - 1 - end).join("")}…${signs.slice(signs.length - end).join("")}`;
 }
 
-/* The row nearest to the middle of each group, by the median of each coordinate: one far away does not pull it. `groupOf`: row → number of
-   a group, or -1. */
+/* The row nearest to the middle of each group. The middle is the median of each coordinate, so that a single distant row does not shift it.
+   `groupOf`: row → number of a group, or -1. */
 function middles(coordinates, dimensions, groupOf) {
   const found = [];
   for (const [group, rows] of membersOf(coordinates.length / dimensions, groupOf)) {
@@ -99,7 +99,7 @@ function middles(coordinates, dimensions, groupOf) {
   return found.sort((a, b) => b.count - a.count);
 }
 
-/* The value that would stand at this place if they were sorted (quickselect: Hoare 1961), which brings them out of order. */
+/* The value that would be at this place if the values were sorted (quickselect, Hoare 1961). This reorders `values`. */
 function ranked(values, place) {
   for (let [low, high] = [0, values.length - 1]; low < high; ) {
     const pivot = values[(low + high) >> 1];
@@ -119,7 +119,7 @@ function ranked(values, place) {
   return values[place];
 }
 
-/* [group, its rows] of every group, of n rows or of a part of very many. */
+/* [group, its rows] for every group of n rows; if n is very large, only some of the rows are used. */
 function membersOf(n, groupOf) {
   const step = Math.ceil(n / ROWS_FOR_MIDDLES) || 1;
   const groups = new Int32Array(Math.ceil(n / step));

@@ -81,7 +81,7 @@ class Pane {
     this.label = [title, note].filter(Boolean).join(", ");
   }
 
-  /* Another picture is shown whole, but for one beside the first while views are linked, which shows the same part. */
+  /* Show a new picture as a whole. If views are linked, panes beside the first one show the part that the first one shows. */
   showAnother() {
     const { linked, panes } = this.owner;
     this.setView(linked ? (panes[0] === this ? HOME : panes[0].view) : HOME);
@@ -147,8 +147,8 @@ class Pane {
     this.points.upload("position", this.units);
   }
 
-  /* The places while an anchor moves, in units; of many rows `most` are drawn, of very many as points. `sampled`: the rows whose places
-     these are, where not all. */
+  /* The places while an anchor moves, in units. If there are many rows, `most` of them are drawn, as points also if they are usually drawn as a
+     density. `sampled`: the rows whose places these are; null for all rows. */
   follow(units, most, sampled = null) {
     Object.assign(this, { glide: null, units, following: most, sampled, unsettled: true });
     this.names.root.style.display = this.unnamed ? "none" : "";
@@ -166,7 +166,8 @@ class Pane {
     this.redraw();
   }
 
-  /* Names stay away while points move of which not all have places, or which no card draws: to lay texts out takes as long as the points. */
+  /* Names are hidden while points move, if only some points have places or if no graphics card draws them. Laying out the texts would take as
+     long as the points. */
   get unnamed() {
     return this.sampled || (this.following && this.points.inSoftware);
   }
@@ -279,7 +280,8 @@ class Pane {
     });
   }
 
-  /* Shares of half the width and half the height by a unit: in the plane the picture fills the pane, a solid keeps its form. */
+  /* How long a unit is, as a share of half the width and of half the height. In the plane, the picture fills the pane; a solid keeps its form.
+     */
   scales(width, height) {
     const scale = this.view.zoom / (this.solid ? SOLID_MARGIN : MARGIN);
     const side = Math.min(width, height);

@@ -36,7 +36,8 @@ function runsInSoftware(gl) {
   return /swiftshader|llvmpipe|software|basic render/i.test(name);
 }
 
-/* The opacities of points of which `n` stand for `all`: where a sample is `crowded`, it is more opaque, so that crowds look alike. */
+/* The opacities of `n` points that stand for `all` points. If the sample is `crowded`, they are more opaque, so that crowds look as they do with
+   all points. */
 function opacitiesOf({ alphas, crowded = false }, all, n) {
   const crowd = Math.min(all / Math.max(n, 1), 4);
   return crowded && crowd > 1 ? alphas.map((alpha) => 1 - (1 - alpha) ** crowd) : alphas;
@@ -146,7 +147,8 @@ class Points {
     return this.few.n;
   }
 
-  /* Draw all rows, or a sample of `most`, see `opacitiesOf`. Nothing to do where the canvas shows this look already, as when an anchor is added. */
+  /* Draw all rows, or a sample of `most`, see `opacitiesOf`. If the canvas already shows this look, as when an anchor is added, nothing is
+     drawn. */
   draw(look) {
     const { gl, canvas } = this;
     const wanted = JSON.stringify(look);

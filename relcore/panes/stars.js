@@ -6,10 +6,10 @@ const CORNERS = Array.from({ length: 10 }, (_, i) => {
   return [radius * Math.cos(angle), radius * Math.sin(angle)];
 });
 const [LETTER_WIDTH, NUMBER_HEIGHT] = [7, 9]; // in pixels
-// Without transforms: with one on each of 1,200 stars Chromium took 30 ms for the layers of each frame, wherever on the page it was.
+// Stars have no transforms: with 1,200 transforms, Chromium took 30 ms for the layers of each frame, whatever on the page changed.
 const star = (x, y, radius) => CORNERS.map(([a, b]) => `${(x + radius * a).toFixed(1)},${(y + radius * b).toFixed(1)}`).join(" ");
 
-/* The browser would paint again what is set to the value that it has. */
+/* Set an attribute only if its value changes, because the browser would paint the node again. */
 const change = (node, name, value) => node.getAttribute(name) === value || node.setAttribute(name, value);
 
 class Stars {
@@ -20,7 +20,7 @@ class Stars {
     this.root = element("g", "ls-stars", {}, this.shapes, this.numbers);
   }
 
-  /* A star has its number, in the story with its name; its name alone where many anchors are not drawn, as the numbers then have gaps. */
+  /* A star has its number, and in the story also its name. If many anchors are not drawn, it has only its name, as numbers would have gaps. */
   set(rows, { starSize, starOpacity, numbered, numbers, worded }, look, colorOf, nameOf, moved) {
     this.rows = rows;
     // Stars that are there are kept: one anchor more is one star more, not hundreds of new ones.
@@ -62,8 +62,8 @@ class Stars {
     for (let i = 0; i < this.rows.length; i++) this.shapes.children[i].classList.toggle("ls-chosen", isChosen(this.rows[i]));
   }
 
-  /* `pixel`: where a row is; null for one that is hidden. A number stands at the upper right of its star; where that is beyond an edge of the
-     pane, or on another star or number, at another side. `boxes`: where names must not lie. */
+  /* `pixel`: where a row is; null for one that is hidden. A number stands at the upper right of its star. If there is no room, because of an
+     edge of the pane, another star or another number, it stands at another side. `boxes`: where names must not lie. */
   place(pixel, width, type = 1) {
     [this.boxes, this.told] = [[], new Set()];
     if (!this.shown) return;

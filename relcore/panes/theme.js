@@ -11,8 +11,8 @@ function painted(color) {
   return pen.getImageData(0, 0, 1, 1).data;
 }
 
-/* Whether a CSS colour, such as that of the page behind an element, is dark. An element of its own resolves var(…): the colour of `root` is
-   inherited by all that it holds, whose styles would be worked out again, twice, which takes 50 milliseconds with some hundred stars. */
+/* Whether a CSS colour, such as that of the page behind an element, is dark. A separate element resolves var(…). All children of `root` inherit
+   its colour, so setting that would compute their styles again, twice, which takes 50 milliseconds with some hundred stars. */
 function isDark(root, background) {
   const probe = element("i", "ls-probe", { hidden: "" });
   probe.style.color = background;

@@ -22,7 +22,7 @@ class Tip {
     this.root = element("div", "ls-tip", { hidden: "" });
   }
 
-  /* Where the files are, as the payload says; what was served before and is not any more is forgotten. */
+  /* Take the addresses of the files from the payload, and forget files that it does not name any more. */
   serve({ texts, notes, sheet }, layout, load) {
     for (const one of [this.columns?.texts, this.columns?.notes]) if (one && one !== texts && one !== notes) files.delete(one);
     this.columns = { texts, notes };
