@@ -1,3 +1,3 @@
-"""Benchmarks: each of our kernels against the matrix products it cannot do without, and against its peers,
-in one run.
+"""Benchmarks: each kernel of Relscope, its peers, and the matrix products that it cannot avoid are timed in
+one run.
 """

@@ -191,8 +191,8 @@ def apart(folder: str, design: str, draw: int) -> dict[str, Any]:
 def _mixed(
     folder: str, other: str, share: float, n: int, rng: np.random.Generator, most: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of one model, of which a share is of another one, and which are. With `most`, the other model has
-    as many rows as there are."""
+    """Rows of one model, a share of which is replaced by rows of another model, and which rows these are.
+    With `most`, the other model has as many rows as there are."""
     few = round(share * n)
     if other == "words":
         first, second, _ = words()
@@ -245,7 +245,8 @@ def trusted(folder: str, other: str, draw: int) -> dict[str, Any]:
     return {"other": other, "auc": _auc(truth, ranks)}
 
 
-# Names by fingerprints of two models, from three sources; the rows that are named are none of theirs.
+# Models are named by fingerprints of two models, from three sources. The rows that are named are not in the
+# fingerprints.
 
 NAMED = ("captions", "npl", "trec")
 
@@ -261,7 +262,7 @@ def known(folder: str) -> tuple[Passport, ...]:
 
 
 def _half(folder: str, name: str, source: str) -> tuple[np.ndarray, np.ndarray]:
-    """Two halves of a model's rows of a source."""
+    """A model's rows of one source, split into two halves."""
     found, sources, _ = inputs(folder)
     X, numbers = found[SENTENCES if name == "rotated" else name]
     if name == "rotated":
@@ -271,7 +272,7 @@ def _half(folder: str, name: str, source: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def naming(folder: str, model: str, source: str, draw: int) -> dict[str, Any] | None:
-    """What 100 rows of a model are called."""
+    """The name that `check` gives to 100 rows of a model."""
     rows = _half(folder, model, source)[1]
     if len(rows) < 100:
         return None
@@ -283,8 +284,8 @@ def naming(folder: str, model: str, source: str, draw: int) -> dict[str, Any] | 
 
 
 def repair(folder: str, other: str, share: float, method: str, draw: int) -> dict[str, Any] | None:
-    """Recall@10 of held-out queries by the majority's model in the mixed rows, before and after, and in rows
-    that the majority's model made alone."""
+    """Recall@10 of held-out queries by the majority's model: in the mixed rows before and after the repair,
+    and in rows that are all by the majority's model."""
     rng = np.random.default_rng((draw, OTHERS.index(other), round(100 * share), 9))
     if other == "words":
         base, Y, _ = words()

@@ -1,10 +1,11 @@
 """``python -m benchmarks.drift_limits``: the smallest size of each defect that the drift gate finds.
 
-Each defect has a list of sizes. A size is found if the gate alarms in all draws of it and of all larger sizes. The
-limits of `relcore.drift.broken_rows` were chosen on the three spaces of `benchmarks.drift_rates`; the six `HELD_OUT`
-were drawn when they were fixed. Each draw takes other rows, and both versions have numeric noise of their own, as
-large as rounding to float16. Changes that must not alarm come first. The table goes to benchmarks/drift_limits.md.
-It needs RELSCOPE_DATA (multi30k, trec) and MiniLM; about 10 minutes of one core.
+Each defect has a list of sizes. A size counts as found if the gate alarms in all draws of this size and of
+all larger ones. The limits of `relcore.drift.broken_rows` were chosen on the three spaces of
+`benchmarks.drift_rates`; the six `HELD_OUT` were drawn when they were fixed. Each draw takes other rows, and
+both versions have numeric noise of their own, as large as rounding to float16. Changes that must not alarm
+come first. The table goes to benchmarks/drift_limits.md. It needs RELSCOPE_DATA (multi30k, trec) and MiniLM;
+about 10 minutes of one core.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def swapped(name: str) -> np.ndarray:
 
 
 def alarms(change: str, space: str, draw: int) -> dict[str, list[bool]]:
-    """For both situations, by the default thresholds and by thresholds of zero."""
+    """Whether each of both situations alarms, with the default thresholds and with thresholds of zero."""
     vectors, labels = space_of(space)
     rng = np.random.default_rng((crc32(change.encode()), SPACES.index(space), draw))
     rows = rng.choice(len(vectors), ROWS, replace=change == "A/A, rows drawn with repetition")
@@ -184,7 +184,7 @@ def broken_alarms(kind: str, space: str, draw: int) -> dict[str, list[bool]]:
 
 
 def rounded(vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """As a second run of the model would give them."""
+    """The rows as a second run of the model would return them."""
     return with_jitter(vectors, JITTER, rng)
 
 
@@ -270,7 +270,7 @@ CHANGES: dict[str, Change] = {
 }
 N_BROKEN = (1, 3, 40)
 Breaks = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
-# What becomes of some rows (m,) of X (n, d); None: they are missing.
+# The new vectors of some rows (m,) of X (n, d); None if they are missing.
 BROKEN: dict[str, Breaks | None] = {
     "missing": None,
     "zero": lambda X, some, rng: 0 * X[some],
@@ -297,7 +297,8 @@ def left_out(change: str, space: str) -> bool:
 
 
 def rates(found: list[dict]) -> list[str]:
-    """Alarms of draws: everything new and new queries, by the default thresholds, then by zero."""
+    """The numbers of draws with an alarm, for the situations everything new and new queries: with the default
+    thresholds, then with thresholds of zero."""
     columns = [[one[kind][place] for one in found] for kind in ("default", "strict") for place in (0, 1)]
     return [f"{sum(column)} of {len(column)}" for column in columns]
 
@@ -601,7 +602,8 @@ def of_draws(right: int, n: int) -> str:
 def named(
     tried: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], draws: Sequence[int]
 ) -> list[str]:
-    """How often `fitting` names the recipe of 32 anchors, and none for vectors that none of them makes."""
+    """How often `fitting` names the right recipe for 32 anchors, and names none for vectors of unknown
+    recipes."""
     right = Counter()
     cases = {name: (name, tried[name]) for name in KNOWN}
     cases |= {name: ("", rows) for name, rows in others.items()}
@@ -653,7 +655,7 @@ def bridged(
 
 
 def known(rows: Mapping[str, np.ndarray], pair: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
-    """Of both models the rows that neither makes zero."""
+    """The rows of both models, without those that are zero in one of them."""
     new, old = (rows[name] for name in pair)
     kept = (np.linalg.norm(new, axis=1) > 0) & (np.linalg.norm(old, axis=1) > 0)
     return new[kept], old[kept]

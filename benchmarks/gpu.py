@@ -1,8 +1,8 @@
 """``python -m benchmarks.gpu``: Relscope's own paths on a GPU beside the same work in plain torch, into
 benchmarks/gpu.md.
 
-Each line has the first call, which brings the rows to the card, the second, which finds them there, and the
-floors of both. Without a GPU it runs a hundredth of the rows on torch's CPU, and writes nothing.
+Each line has two calls and their floors: the first call copies the rows to the card; the second finds them
+there. Without a GPU it runs a hundredth of the rows on torch's CPU, and writes nothing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def made_up(n: int, d: int, seed: int = 0) -> list[np.ndarray]:
     hidden = draw(n, 48)
     sides = [(hidden @ draw(48, d) + draw(n, d) / 2).cpu().numpy() for _ in range(2)]
     for rows in sides:
-        rows.flags.writeable = False  # as the rows of a space are: only those stay on the card
+        rows.flags.writeable = False  # like the rows of a space: only such rows stay on the card
     return sides
 
 

@@ -6,9 +6,9 @@ designs are those of ``check_rates`` (words), ``drift_limits`` (its six held-out
 docs/site/how-to/drift.md names), ``migrate_intervals`` (without those it was tuned on) and ``drift_rates designs``.
 FOLDER has the vectors of ``python -m benchmarks.migrate encode``; without them the intervals are measured on
 citations, digits and sentences alone. A target is met if the measured share is within it, and "not excluded" if its
-95 % interval (Jeffreys) reaches it. Cheaper indexes in 8 queries have no upper target: mostly no query changes, and
-any interval with 0 in it holds. The table goes to held_out.md. It needs RELSCOPE_DATA and MiniLM; about 12 minutes of
-one core, with ``--full`` half an hour.
+95 % interval (Jeffreys) reaches it. Cheaper indexes in 8 queries have no upper target, because in most draws
+no query changes, and any interval that contains 0 holds. The table goes to held_out.md. It needs
+RELSCOPE_DATA and MiniLM; about 12 minutes of one core, with ``--full`` half an hour.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def check(options: argparse.Namespace) -> Iterator[Figure]:
         yield at_least("check", what, found, n, max(0, before - MAY_BE_LOST), 20)
 
 
-# For each defect and gate, the smallest size that is found according to docs/site/how-to/drift.md.
+# Defect and gate → the smallest size that is found, according to docs/site/how-to/drift.md.
 FOUND_FROM = {
     ("one row's length times", "planned"): 1.6,
     ("noise on three rows, of the spread", "planned"): 0.3,
@@ -169,7 +169,7 @@ def other_widths(options: argparse.Namespace) -> Figure:
 
 
 def intervals(options: argparse.Namespace) -> Iterator[Figure]:
-    """How often intervals of a migration, from half of the queries, agree with the other half."""
+    """How often the intervals of a migration, computed on half of the queries, hold in the other half."""
     draws = 40
     if options.full:
         draws = migrate_intervals.DRAWS
@@ -194,7 +194,7 @@ def intervals(options: argparse.Namespace) -> Iterator[Figure]:
         else:
             what += f" ({len(designs)} collections)"
         most = 0.97
-        if kind == "form, 8 queries":  # where no query changes, nearly every interval holds
+        if kind == "form, 8 queries":  # if no query changes, nearly every interval holds
             most = 1.0
         yield covering(what, part, most)
         if kind == "option":

@@ -2,9 +2,10 @@
 without any pair are linked, and whether the map is right. A line of JSON for each draw; ``--table FILE …`` makes
 link_rates.md of such lines.
 
-No row of one side has its partner on the other, but for known pairs. `top1` is the share of 1,000 further rows
+Apart from known pairs, no row has its partner in the other space. `top1` is the share of 1,000 further rows
 whose partner is the nearest of the 1,000. Captions for MiniLM are those of ``universe``. Encodings are kept
-in the store. Texts are read from RELSCOPE_DATA; reviews are the movie reviews among the lines of its English corpus.
+in the store. Texts are read from RELSCOPE_DATA; reviews are the movie reviews among the lines of its English
+corpus.
 
 ``universe`` measures what one map for each space costs against one for each pair, and writes universe.md. Five
 spaces (MiniLM layers 6 and 3, means of Word2Vec and of FastText vectors, TF-IDF + SVD) of multi30k's training
@@ -133,7 +134,7 @@ def _outline(rng: np.random.Generator, n: int, d: int = 100, clusters: int = 20)
 
 
 def spaces(situation: str, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
-    """Two spaces, rows of the same number partners, and the order in which rows are taken."""
+    """Two spaces, whose rows with the same number are partners, and the order in which rows are drawn."""
     if situation in CAPTIONS:
         found = [_caption_spaces()[place] for place in CAPTIONS[situation]]
     elif situation in POOLED:
@@ -302,7 +303,7 @@ def of_both(spaces: Sequence[LatentSpace], universe: Universe) -> list[tuple[np.
 
 
 def pairwise(spaces: Sequence[LatentSpace], universe: Universe) -> float:
-    """The same rows, by Procrustes for each ordered pair."""
+    """The places of the same rows, by Procrustes for each ordered pair."""
     return float(
         np.mean(
             [
@@ -331,7 +332,7 @@ def gcca(spaces: Sequence[LatentSpace], universe: Universe) -> float:
 
 
 def with_wrong_pairs(space: LatentSpace, tested: Sequence[str], state: int) -> LatentSpace:
-    """A space of which 75 % of the rows that are not tested have the vector of another one."""
+    """A space in which 75 % of the rows outside of `tested` have the vector of another row."""
     pool = np.flatnonzero(~space.index.isin(tested))
     wrong = np.random.default_rng(state).permutation(pool)[: 3 * len(pool) // 4]
     vectors = np.array(space.vectors)
@@ -376,8 +377,9 @@ def text_rows(spaces: Sequence[LatentSpace]) -> Iterator[tuple[str, str]]:
 
 
 def stitched(state: int, noise: float, kept: float, hub_rows: int | None) -> list[float]:
-    """Accuracy of heads on the rows of another network, both of damaged digits, by number of hubs: networks
-    of undamaged digits. The two share few rows; each hub has `hub_rows` rows of its own draw, None: all.
+    """The accuracy of a head on the rows of another network, for each number of hubs. Both networks are
+    trained on damaged digits and share few rows. Hubs are networks trained on undamaged digits; each has its
+    own draw of `hub_rows` rows, or all rows if None.
     """
     rng = np.random.default_rng(state)
     (X, y) = load_digits(return_X_y=True)

@@ -107,7 +107,7 @@ def main() -> int:
     return 0
 
 
-# The drawing is finished when a pixel of it can be read.
+# Reading a pixel waits until the drawing is finished.
 HEARD = """() => {
   window.heard = [];
   const read = (canvas) => {
@@ -397,9 +397,7 @@ def write_spaces(folder: Path, n: int, width: int) -> list[str]:
 
 
 def free_ids(n: int, tries: int) -> list[str]:
-    """Rows of the made-up spaces that the app does not open with as anchors: to add one of these changes
-    nothing.
-    """
+    """Ids of the made-up spaces that are no anchors when the app opens."""
     from relcore import LatentSpace, select_anchors
 
     ids = [f"row {row}" for row in range(n)]
@@ -483,7 +481,7 @@ async def big(n: int, width: int, tries: int) -> None:
 
 
 def told(what: str, found: list[tuple[float, float]]) -> None:
-    """Both seconds of each try, sorted, and their 95th percentiles."""
+    """Print both times of each try, sorted, and their 95th percentiles."""
     for name, seconds in zip(("shown", "at rest"), np.array(found).T, strict=True):
         every = " ".join(f"{one:.2f}" for one in np.sort(seconds))
         print(

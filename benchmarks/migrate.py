@@ -5,7 +5,8 @@ price and cheaper indexes are worth on seven judged collections.
 sentences by article and by title; docstrings of scipy and of numpy, pandas and the standard library) as .npy; what is
 there is kept. ``texts FOLDER`` writes the arrays of ``benchmarks.check_rates``. ``rates FOLDER OUT.jsonl`` measures each collection, pair of models, number and draw of the pairs: on all
 queries, and on each half of them (``--part I/N`` for a share of these cells, ``--draws N``); ``compress FOLDER OUT.jsonl``
-scores cheaper indexes; ``table OUT.jsonl …`` makes migrate.md of the lines of both. Nothing of these collections set a constant of Relscope, but Cranfield the order of adapters.
+scores cheaper indexes; ``table OUT.jsonl …`` makes migrate.md of the lines of both. No constant of Relscope
+was chosen on these collections, except the order of adapters, on Cranfield.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def wikipedia(by_title: bool) -> Collection:
 
 
 def docstrings(packages: tuple[str, ...]) -> Collection:
-    """What Python code says about itself: the first line asks for the rest of its docstring."""
+    """Docstrings of Python code: the query is the first line, and the document is the rest."""
     pairs: dict[str, str] = {}
     for package in packages:
         for _, text in sorted(set(_docstrings(package))):
@@ -353,7 +354,7 @@ NUMBERS_OF_PAIRS = (100, 300, 1000)
 
 
 def rates(folder: Path, out: Path, only: list[str], draws: int, part: int, parts: int) -> None:
-    """Write a line for each cell that the file has not."""
+    """Write a line for each cell that is missing in the file."""
     if out.exists():
         done = {line["cell"] for line in map(json.loads, out.read_text().splitlines())}
     else:
@@ -377,11 +378,12 @@ def rates(folder: Path, out: Path, only: list[str], draws: int, part: int, parts
 
 
 def rate(folder: Path, name: str, change: tuple[str, str], n_pairs: int, draw: int) -> dict[str, Any]:
-    """The options' scores on all queries; the verdicts of two halves, and whether the other contradicts it; the
-    price of a half, and what the other half needs.
+    """The scores of the options on all queries; the verdict on each half of the queries, and whether the
+    other half contradicts it; the price by one half, and the need of the other half.
     """
     taken = queries_of(folder, name, change)
-    # Cells of a collection would else have the same halves, and so one verdict on its price.
+    # Each cell has its own halves. Otherwise, all cells of a collection would have the same verdict on its
+    # price.
     cell = draw, CHANGES.index(change), NUMBERS_OF_PAIRS.index(n_pairs)
     order = np.random.default_rng(cell).permutation(len(taken.relevant))
     half = len(order) // 2
@@ -439,7 +441,7 @@ def queries_of(folder: Path, name: str, change: tuple[str, str]) -> Queries:
 
 
 def needs(result: MigrationResult) -> list[Need]:
-    """What each number of candidates needs, from 20 to 200."""
+    """The rows to embed for each number of candidates, from 20 to 200."""
     return sorted((result.price.need, *result.price.others), key=lambda one: one.n_candidates)
 
 
@@ -525,7 +527,7 @@ def compress(folder: Path, out: Path, only: list[str]) -> None:
 
 
 def cut_bridge(task: Migration, spaces: list[LatentSpace], adapter: str) -> dict[str, float]:
-    """What a bridge loses where the rows that are searched keep their first 64 dimensions."""
+    """The loss of a bridge if only the first 64 dimensions of the searched rows are kept."""
     ground = task.ground(spaces, checked=True)
     trial = ground.trial
     sides = ground.trial.sides(ground.pairs.fit(adapter))

@@ -4,14 +4,16 @@
 with the other half, for each option, for each cheaper index, and for the price of a cascade. ``table OUT.jsonl …``
 writes migrate_intervals.md, with the target beside each figure. FOLDER has the vectors that ``python -m
 benchmarks.migrate encode`` writes. The interval of the price was tuned on random words as queries. How the choice of
-adapter and weight counts was chosen on `TUNED`, with all changes of model that ``benchmarks.migrate`` has. That it
-must count together with the queries was seen on other rows of Cora than `FRESH` ones. The other designs chose nothing.
+adapter and weight counts was chosen on `TUNED`, with all changes of model that ``benchmarks.migrate`` has.
+That both must count together with the queries was found on rows of Cora that are not in `FRESH`. No rule was
+chosen on the other designs.
 
 ``choose FOLDER OUT.jsonl`` measures how often `relcore.choose` names the right one of several models, and
 ``choose-table OUT.jsonl …`` writes choose_rates.md.
 
-``thresholds FOLDER`` measures the cut-offs of `relcore.move_threshold` in the same way, and writes thresholds.md. That
-one more query without a right row must count in the interval of a share was seen on trec, npl and cranfield.
+``thresholds FOLDER`` measures the cut-offs of `relcore.move_threshold` in the same way, and writes
+thresholds.md. The rule to add one query without a right row to the interval of a share was found on trec, npl
+and cranfield.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ from relcore.scores.score import Interval
 
 TABLE = Path(__file__).with_suffix(".md")
 TUNED = ("scipy", "trec", "articles", "titles")
-FRESH = 1  # the random state of the rows of citations, and how many times 1,700 digits are skipped
+FRESH = 1  # the random state of rows of citations; the number of times that 1,700 digits are skipped
 CHANGES = {
     "cranfield": ("lsa", "minilm"),
     "npl": ("words", "paraphrase"),
@@ -70,7 +72,7 @@ FORM_DRAWS = 20
 FEW = 8  # queries of a small log
 LOG = 20  # queries of a log for the price
 N_PAIRS = 300
-SIMPLE = ("keep", "re-embed", "bridge", "twice", "cascade")  # the order of cost where little is saved
+SIMPLE = ("keep", "re-embed", "bridge", "twice", "cascade")  # the order of cost if little is saved
 TARGET = "93 % to 97 %"
 
 
@@ -264,7 +266,7 @@ def options_of(taken: Queries, state: int, by_pairs: bool) -> Iterator[dict[str,
         width = (gains[0].high - gains[0].low) / 2
         facts = {"kind": "option", "name": option, "covered": agrees(*gains), "width": width}
         if option in moved:
-            # Before, intervals also had the variance of another draw of the pairs.
+            # Earlier intervals also contained the variance between draws of the pairs.
             facts["with_pairs"] = float(np.hypot(width, 1.96 * np.sqrt(np.mean(np.square(moved[option])))))
         yield facts
     for costs, order_of_cost in (("small corpus", SIMPLE), ("large corpus", OPTIONS)):
@@ -341,8 +343,8 @@ QUANTITIES = ("precision", "recall", "hits", "factor")
 
 
 def thresholds_of(taken: Queries, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    """What half of the queries get by the cut-off that the other half chose, beside its interval; and the
-    verdict on separability of one half, beside that of the other. Both models are the new one in turn."""
+    """For the cut-off that is chosen on half of the queries: the rates in the other half, and the intervals
+    from the first. Also the verdicts of both halves on separability. Both models are the new one in turn."""
     yield from moves_of(taken, draws, seed)
     yield from moves_of(taken._replace(rows=taken.rows[::-1]), draws, seed)
 
@@ -613,7 +615,8 @@ def choices(
     rng: np.random.Generator,
     n_draws: int,
 ) -> dict[str, Any]:
-    """What a person and a file of judgements say of the same lists, over draws of the queries."""
+    """The choice by a simulated person and by a file of judgements on the same lists, over draws of the
+    queries."""
     depth = lists[0].shape[1]
     pool = np.zeros_like(collection.relevant)
     for one in lists:

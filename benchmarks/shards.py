@@ -2,9 +2,9 @@
 made, not stored.
 
 It prints seconds, rows a second and worker, the peak of memory of each worker, and the ratio to the matrix
-products. With ``--table`` it measures a grid of rows × workers and writes benchmarks/shards.md, with a fit
-and what follows for 10⁹ rows. With ``--threads`` it compares without a cluster, in one thread and in two, and
-on two workers, and writes the last section of benchmarks/shards.md.
+products. With ``--table`` it measures a grid of rows × workers and writes benchmarks/shards.md, with a fitted
+model of the time and its prediction for 10⁹ rows. With ``--threads`` it compares without a cluster, in one
+thread and in two, and on two workers, and writes the last section of benchmarks/shards.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROWS_PER_SHARD = 250_000
 FEWEST_SHARDS = 4
 GRID = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-_BLOCK = 8192  # rows that one generator makes: what a row is does not depend on how it is read
+_BLOCK = 8192  # rows per random generator, so that a row does not depend on how it is read
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def main() -> int:
         "--threads", action="store_true", help="measure threads of this process, and write their section"
     )
     options = parser.parse_args()
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # a worker is one core, also where it is the only one
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # a worker uses one core, even if it is the only worker
     threadpool_limits(1)  # the products of this process, too
     if options.threads:
         section = threads_section(
@@ -317,7 +317,7 @@ def document(found: list[Measured], width: int, n_anchors: int) -> str:
 
 
 def reasons(found: list[Measured], a: float, b: float, row_bytes: int) -> list[str]:
-    """Why the line may be drawn further, and what it does not tell."""
+    """Why the fit may be extrapolated, and what it does not tell."""
     peaks = [max(one.peaks) for one in found]
     return [
         "Why the line may be drawn so far:",

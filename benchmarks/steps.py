@@ -1,7 +1,8 @@
 """``python -m benchmarks.steps [name …]``: each step as a ratio to the matrix products that it needs, and beside what
 people would use instead; all of them, without names, into benchmarks/results.md.
 
-Floor, ours and peers take turns in one run, so that whatever else the machine does hits them all alike.
+The floor, ours and the peers take turns in one run, so that other work of the machine slows all of them
+alike.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class Result:
 
 
 def measure(benchmark: Benchmark) -> list[Result]:
-    """Floor, ours and peers, each once to warm up and then once a round, in an order that turns with the
-    rounds.
+    """Time the floor, ours and the peers: each once to warm up, then once per round, in an order that changes
+    from round to round.
     """
     calls = (
         dict([benchmark.floor])
@@ -156,7 +157,7 @@ def inversion() -> Benchmark:
     units = unit_rows(anchors[1], anchors[1].mean(axis=0))
 
     def by_its_steps() -> np.ndarray:
-        """Each pruning by itself, as the paper writes it down, and one of them only."""
+        """The formula of the paper for each pruning, here for one pruning."""
         (kept,) = fitted[1].kept_
         mean = fitted[1].source_mean_
         relative = unit_rows(source, mean) @ unit_rows(anchors[0][kept], mean).T
@@ -245,7 +246,7 @@ def neighbours() -> Benchmark:
 
 
 def _scores_of(own: np.ndarray, other: np.ndarray) -> tuple[float, float]:
-    """Jaccard and MRR from neighbour lists (n, k), the plain way."""
+    """Jaccard and MRR from neighbour lists (n, k), by a plain implementation."""
     shared = (own[:, :, None] == other[:, None, :]).sum(axis=(1, 2))
     found = other == np.arange(len(other))[:, None]
     ranks = np.where(found.any(axis=1), 1 / (1 + found.argmax(axis=1)), 0)

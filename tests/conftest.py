@@ -14,13 +14,14 @@ import pytest
 for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-# Most tests read their own files, in place; those of the confined reader and of hostile files switch it on.
+# Most tests read files in their own process. Tests of the confined reader and of hostile files switch the
+# confined process on.
 os.environ.setdefault("RELSCOPE_CONFINED", "0")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is imported stays, and to look through it for garbage takes seconds."""
+    """Imported objects stay, so the garbage collector need not search them, which would take seconds."""
     gc.disable()
     collected = yield
     gc.freeze()
@@ -48,7 +49,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The browser's first and the many short files of the core last, so that both processes end together."""
+    """Run the browser tests first and the many short files of the core last, so that both processes end at
+    about the same time."""
     items.sort(
         key=lambda item: (
             not item.nodeid.startswith("tests/browser/"),

@@ -31,7 +31,7 @@ HIDDEN = Rule(
     " unpacked (`*`, `**`), called, combined, or passed on with long sides",
 )
 
-# Most of each rule per 1,000 lines; 0 means none at all. They may only fall.
+# The most cases of each rule per 1,000 lines; 0 means none at all. They may only fall.
 MOST = {
     "relcore": {PARALLEL: 1, CHOICE: 12, NESTED: 0, PRODUCT: 0},
     "app": {PARALLEL: 1, CHOICE: 12, NESTED: 0, PRODUCT: 0},
@@ -41,7 +41,7 @@ MOST = {
     "benchmarks": {PARALLEL: 2, CHOICE: 8, NESTED: 0, PRODUCT: 0},
     "assets": {PARALLEL: 5, CHOICE: 12, NESTED: 0, PRODUCT: 0},
 }
-# Most hidden choices, in all files of a folder. They may only fall.
+# The most hidden choices in all files of a folder. They may only fall.
 MOST_HIDDEN = {
     "relcore": 0,
     "app": 0,
@@ -51,9 +51,9 @@ MOST_HIDDEN = {
     "benchmarks": 18,
     "assets": 5,
 }
-# A longer choice is no argument, element or entry.
+# The greatest length of a choice that is an argument, an element or an entry.
 LONGEST_ARGUMENT = 50
-# Where a choice may stand, and where only a short one.
+# Where a choice may stand, and where only a short one may.
 STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.Return, ast.Yield, ast.Lambda)
 PLACES = (
     ast.Call,
@@ -68,7 +68,8 @@ PLACES = (
     ast.FormattedValue,
     ast.arguments,
 )
-# Files of relcore and app with more than 600 lines, and the median of relcore: more topics than one.
+# The most files of relcore and app with more than 600 lines, and the largest median of relcore. A longer file
+# has more than one topic.
 LONG_FILE = 600
 MOST_LONG_FILES = 0
 MOST_MEDIAN = 300

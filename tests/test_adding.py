@@ -1,5 +1,6 @@
-"""Who adds a stitching method writes one file and one line in `relcore.base.names`: page, command line and recipe then
-have it. `test_plugins.py` shows the same of packages, `test_docs.py` of the extensions that docs/extend describes.
+"""To add a stitching method, one file and one line in `relcore.base.names` are enough: page, command line and
+recipes then offer it. `test_plugins.py` shows the same of packages, `test_docs.py` of the extensions that
+docs/extend describes.
 """
 
 import json

@@ -166,7 +166,8 @@ def walked(tree):
 
 
 def name_of(node):
-    """``np.save`` of the function of a call; what stands before is left out where it is no name."""
+    """The dotted name of a called function, such as ``np.save``. Parts before it that are no names are left
+    out."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

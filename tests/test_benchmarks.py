@@ -13,7 +13,7 @@ MODULES = sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.star
 
 @pytest.mark.parametrize("name", MODULES)
 def test_its_help_says_what_it_measures(name, monkeypatch, capsys):
-    """A module that cannot be imported, or that has no `main`, fails; so does one that ends without a word."""
+    """A module fails if it cannot be imported, has no `main`, or prints nothing."""
     module = import_module(f"benchmarks.{name}")
     assert module.__doc__.startswith(f"``python -m benchmarks.{name}")
     monkeypatch.setattr(sys, "argv", [name, "--help"])

@@ -1,7 +1,7 @@
 """What earlier versions wrote still opens, is written again to the same bytes, and draws the same numbers.
 
-`tests/data/earlier/<version>` is what that version wrote. Such files are on people's
-disks: the code follows them, never the other way about.
+`tests/data/earlier/<version>` is what that version wrote. Users have such files. If a test fails, change the
+code, never the files.
 """
 
 import copy
@@ -34,18 +34,20 @@ from tests.plugins.conftest import _installed
 from tests.session_files import to_session_file
 
 EARLIER = sorted((Path(__file__).parent / "data" / "earlier").glob("v*"))
-# The coordinates are others: t-SNE of version 0.1.0 was scikit-learn's and not openTSNE's; UMAP repeats on one machine
-# with the same versions, and elsewhere turns the last bit of a product into another map of the same neighbours.
+# The coordinates differ from those of the files. Version 0.1.0 used scikit-learn's t-SNE and not openTSNE's.
+# UMAP repeats only on one machine with the same versions; on others, a different last bit of a product leads
+# to another map of the same neighbours.
 REDRAWN = {"comparison-tsne", "comparison-umap"}
 COLOURED_ANEW = {"inversion"}  # the classes of errors that give colours follow the data since 0.1.0
-# Training turns the last bit of a product into other digits: these repeat on the processor they were written on.
+# Training amplifies differences in the last bit of a product, so these repeat only on the processor that
+# wrote them.
 OF_ONE_PROCESSOR = {
     *("bootstrap", "bootstrap-paper", "bootstrap-scores"),
     *("cross-domain", "plane-codes", "reconstruction", "reconstruction-mse", "rescale-input"),
     *("rescale-layers", "try-it", "try-it-picture", "zero-shot"),
 }
-# Their spaces are TF-IDF and an SVD, whose last bits, and so the digests, differ by processor: drawn there
-# without digests.
+# Their spaces come from TF-IDF and an SVD. The last bits, and so the digests, depend on the processor. On
+# other processors they are drawn without digests.
 ENCODED = {"cross-lingual"}
 # Five anchors determine a rotation in five of the hundred dimensions; the last bits of a product decide the others.
 UNDETERMINED = {"scores-words": ("form", "procrustes")}
@@ -117,8 +119,8 @@ def of_this_version(text):
 
 
 def assert_same_table(found, expected, same_numbers=True):
-    """Equal numbers, and texts that are equal where they were equal: wording may change, what belongs
-    together may not.
+    """Assert that the numbers are equal, and that cells with equal texts still have equal texts: wording may
+    change, groups of rows may not.
     """
     assert found.shape == expected.shape
     for (_, got), (name, known) in zip(found.items(), expected.items(), strict=True):
@@ -202,7 +204,8 @@ def test_a_setting_that_is_unknown_missing_or_of_another_type_is_taken_as_it_was
 
 
 def changed(recipe, path, change):
-    """The recipe with one setting left out ("drop"), added ("add") or put in another's place ("number")."""
+    """The recipe, in which one setting is left out ("drop"), added ("add") or replaced by a number
+    ("number")."""
     recipe = copy.deepcopy(recipe)
     inner = recipe
     for step in path[:-1]:

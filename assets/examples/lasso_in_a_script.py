@@ -20,5 +20,5 @@ if len(vectors):
     mean = (vectors / lengths).mean(axis=0)
 else:
     mean = np.zeros(space.dimension)
-# The mean of the cosines of all pairs of rows, each with itself among them.
+# The mean of the cosines of all pairs of rows, including each row with itself.
 print(f"{len(vectors):,} rows selected, first {list(selection.ids[:3])}: mean cosine {mean @ mean:.3f}")

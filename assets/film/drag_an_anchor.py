@@ -37,7 +37,7 @@ HELD = 8  # frames that show the first picture, before the pointer moves
 A_FRAME = 80  # milliseconds
 ANSWERED = "!document.querySelector('.ls-live.ls-old')"
 TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-# Without tools and the class of other words; the scores stand where the tools were.
+# Hide the tools and the class of other words, and show the scores in place of the tools.
 LOOK = """
 .ls-root :is(.ls-toolbar, .ls-caption) { visibility: hidden }
 .ls-root .ls-legends { position: static }
@@ -61,7 +61,7 @@ POINTER = """arrow => {
 
 
 def path(start: tuple[float, float], box: dict[str, float]) -> Iterator[tuple[float, float]]:
-    """Points of a closed way from the star, around the middle of a map, and back to it."""
+    """Points of a closed path from the star around the middle of a map."""
     middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     away = (start[0] - middle[0], start[1] - middle[1])
     angle = math.atan2(away[1] / box["height"], away[0] / box["width"])

@@ -36,7 +36,8 @@ _K = 10
 def score_of(
     name: str, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None = None, k: int = 5
 ) -> Score | None:
-    """Of whole spaces, all rows: as a pair, or among spaces where the metric scores no pairs."""
+    """The score of whole spaces, on all rows: as a pair, or among several spaces if the metric scores no
+    pairs."""
     ids = [f"r{row}" for row in range(len(X))]
     if set(METRICS[name].of) & {"pair", "more"}:
         pair = AlignedPair.of(X, Y, Split.held_out(np.array(ids)), labels=labels, k=k)
@@ -48,7 +49,8 @@ def score_of(
     return AllPairs(name, anchors, k=k).run(spaces).scores[0][1]
 
 
-# What is done to the second of two spaces that differ by some noise: a title, what the axis shows, and the spaces.
+# A change of the second of two spaces that differ by some noise: title, title of the axis, and the changed
+# spaces.
 
 
 def _pair(n: int = _N, noise: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
@@ -58,7 +60,7 @@ def _pair(n: int = _N, noise: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _turned(share: float) -> tuple[np.ndarray, np.ndarray]:
-    """By up to a right angle in four planes at random."""
+    """Rotations by up to a right angle in four random planes."""
     X, Y = _pair()
     basis, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(_D, _D)))
     cosine = np.cos(share * np.pi / 2)

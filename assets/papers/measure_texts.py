@@ -67,7 +67,7 @@ def spaces_of(data: str, store: Store) -> tuple[dict[str, LatentSpace], tuple[st
 
 
 def stitched(settings: Row, state: int, store: Store) -> Iterator[Row]:
-    """Accuracy and weighted F1 of heads of one model on rows of the other, and on rows of their own."""
+    """Accuracy and weighted F1 of a model's heads on rows of the other model and on its own rows."""
     spaces, tested = spaces_of(settings["data"], store)
     inverse = MethodSettings(omega=settings["omega"], delta=settings["delta"])
     spec = StitchSpec(

@@ -55,8 +55,8 @@ VALIDATION = 0.1
 
 
 def graphs(settings: Row, state: int, store: Store) -> Iterator[Row]:
-    """Weighted F1 on a fifth of the nodes, which are neither anchors nor trained on; the network sees their
-    features and edges. Both kinds of rows have the same split and the same first weights.
+    """Weighted F1 on a fifth of the nodes, which are neither anchors nor training nodes. The network sees
+    their features and edges. Absolute and relative networks have the same split and the same initial weights.
     """
     for name in settings["graphs"]:
         graph = load_graph(name)
@@ -117,7 +117,7 @@ def trained_answers(graph: Graph, split: Split, kind: str, settings: Row) -> np.
         head = nn.Sequential(nn.LayerNorm(read), nn.Linear(read, len(classes)))
 
         def scores(training: bool) -> torch.Tensor:
-            # Dropping among the entries that are not 0 is dropping among all.
+            # Dropout of the nonzero entries is the same as dropout of all entries.
             seen = dropout(features.values(), DROPOUT, training)
             seen = torch.sparse_coo_tensor(features.indices(), seen, features.shape)
             rows = begun = (torch.sparse.mm(seen, first.weight.T) + first.bias).relu()
@@ -155,7 +155,7 @@ BUCKETS = 2**15
 def languages(settings: Row, state: int, store: Store) -> Iterator[Row]:
     """Weighted F1 by the language of the head (decoder) and of the rows (encoder), on captions that are
     neither anchors nor trained on, by the encoder or the head. The classes are clusters of the English
-    captions by MiniLM, which is not the encoder. The control: a head of another training of the encoder.
+    captions by MiniLM, which is not the encoder. The control is a head of an encoder from another training.
     """
     table = pd.read_parquet(data_folder() / "multi30k" / "train.parquet")
     n = settings["n_captions"]
@@ -212,8 +212,8 @@ def encoded(table: pd.DataFrame, settings: Row, state: int, store: Store) -> lis
     """The first captions in each language, (n, width) each, by an encoder trained on the others.
 
     Words and their letters, four in a row, are hashed, whatever the language; the mean of their vectors goes
-    through Linear, GELU, Linear. Trained so that a caption's translation is nearer than those of the others
-    in the batch, two random languages a batch (InfoNCE).
+    through Linear, GELU, Linear. It is trained so that the translation of a caption is nearer than the
+    translations of the other captions in the batch (InfoNCE). Each batch has two random languages.
     """
     key = digest_of("multilingual encoder", settings, state)
     if (entry := store.get(key)) is not None:

@@ -10,7 +10,8 @@ from gensim.test.utils import datapath
 
 from relcore.base.report import delimited_text
 
-# Each section is questions "a b c d" with b to a as d to c: what its first and its second column hold.
+# Each section has questions "a b c d", where b is to a as d is to c. The values are the categories of its
+# first and its second column.
 _COLUMNS = {
     "capital-common-countries": ("city", "country or state"),
     "capital-world": ("city", "country or state"),

@@ -48,8 +48,8 @@ PARTS_OF_MEANS = "mean", "fmean"
 
 
 def whose(folder: str, other: str, share: float, mode: str, draw: int) -> dict[str, Any]:
-    """A collection of two models, checked with trusted rows of a kind: rows of the other model that are
-    found, and rows of the trusted model among these."""
+    """A check of a collection of two models with trusted rows: how many rows of the other model are found,
+    and how many of those found are of the trusted model."""
     rng = np.random.default_rng((draw, [*WHOSE].index(other), round(100 * share), 61))
     X, truth, own = _collection(folder, other, share, mode, rng)
     started = time.perf_counter()
@@ -80,8 +80,9 @@ def whose(folder: str, other: str, share: float, mode: str, draw: int) -> dict[s
 def _collection(
     folder: str, other: str, share: float, mode: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Rows of which a share is of another model, which these are, and trusted rows. Texts are of two sources;
-    trusted rows of other texts are of a third one. Other words are the nearest ones of a word."""
+    """Rows, of which a share is from another model; which rows these are; and trusted rows. Texts come from
+    two sources. Trusted rows of other texts come from a third source, and those of other words are the
+    nearest ones of a word."""
     few = round(share * NUMBER)
     if other in ("words", "rotated words"):
         first, second, _ = words()
@@ -212,7 +213,7 @@ def _newly_chosen(
 def _changed_rows(
     kind: str, rows: np.ndarray, own: np.ndarray | None, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The rows and trusted rows, both changed as their kind says."""
+    """The rows and trusted rows, both with the change of their kind."""
     half = rng.random(len(rows)) < 0.5
     rows = rows.copy()
     if kind == "half rounded":
@@ -267,8 +268,8 @@ def judged_vectors(folder: str, name: str) -> tuple[dict[str, tuple[np.ndarray, 
 
 
 def search(folder: str, name: str, other: str, share: float, draw: int) -> dict[str, Any]:
-    """nDCG@10 of MiniLM's queries in a collection of which a share is of another model: by these queries, by
-    queries of both models, and repaired by 300 pairs."""
+    """nDCG@10 in a collection of MiniLM's rows, of which a share is from another model: for MiniLM's queries,
+    for queries by both models, and after a repair with 300 pairs."""
     vectors, relevance = judged_vectors(folder, name)
     rng = np.random.default_rng((draw, SEARCHED.index(name), HALVES.index(other), round(100 * share), 63))
     (own, asked), (foreign, asked_other) = vectors[SENTENCES], vectors[other]
@@ -343,7 +344,7 @@ def _means(part: pd.DataFrame, *columns: str) -> list[str]:
 
 
 def whose_table(some: pd.DataFrame) -> Iterator[list[str]]:
-    """A row for each cell, and one for each kind of trusted rows over all other models."""
+    """A table with a row for each cell, and one for each kind of trusted rows over all other models."""
     some = some.copy()
     some["true_bound"] = some["false"] <= some.bound
     kinds = {other: kind for kind, others in WHOSE_KINDS.items() for other in others}

@@ -1,4 +1,4 @@
-"""Two spaces that differ in nothing that a feature could explain, and spaces of which one is coarser."""
+"""Pairs of spaces whose difference no feature explains, and pairs in which one space is coarser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from relcore.spaces.space import LatentSpace
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.2)  # noise, as a share of the spread
 _OF_SPACES = ("norm", "hubness", "cluster")
-_ORDER = 1e-6  # keeps an order of rows that are rounded to equal ones
+_ORDER = 1e-6  # weight of the unrounded vectors, which breaks ties between rounded rows
 
 
 def copy(kind: str, rng: np.random.Generator) -> Explanation:
@@ -81,12 +81,12 @@ def shuffled_ids(kind: str, rng: np.random.Generator) -> Explanation:
 
 
 def _of_items(found: Explanation) -> Explanation:
-    """Only the reasons about items: the two models differ by their clusters and lengths indeed."""
+    """Only reasons about items count, because the two models do differ in clusters and lengths."""
     kept = tuple(one for one in found.reasons if not one.family.startswith(_OF_SPACES))
     return replace(found, reasons=kept)
 
 
-# Nine kinds of noise, of one size in two copies.
+# Two copies of a space with noise of the same size, of one of nine kinds.
 
 
 def of_one_size(X: np.ndarray, level: float, rng: np.random.Generator) -> np.ndarray:

@@ -38,7 +38,7 @@ _AGAIN = 0.5  # share of the size that must remain
 
 @dataclass(frozen=True)
 class Repeat:
-    """The difference of a reason, and that on other rows."""
+    """The difference that a reason states, and the difference on other rows."""
 
     title: str
     difference: float

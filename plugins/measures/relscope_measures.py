@@ -29,8 +29,8 @@ def rtd_lite(
     most_rows: int | None = TREE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """RTD-Lite as a similarity, 0 … 1: how alike the merging of clusters is, as the distance grows; 1: the
-    same minimum spanning tree of distances.
+    """RTD-Lite as a similarity, 0 … 1: how similarly clusters merge as the distance grows. 1 means the same
+    minimum spanning tree of distances.
 
     2 T(min(A, B)) / (T(A) + T(B)), with T the length of the minimum spanning tree of the rows' distances A
     and B, each over its 90 % quantile. The divergence of Tulchinskii et al. 2025, (T(A) + T(B)) / 2 −
@@ -80,13 +80,13 @@ def imd(
     most_rows: int | None = MATRIX_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """IMD as a similarity, 0 … 1: how alike heat spreads over the k-NN graphs of two clouds of rows; 1: the
+    """IMD as a similarity, 0 … 1: how similarly heat spreads over the k-NN graphs of two spaces. 1 means the
     same heat trace at all times.
 
     1 − e⁴ max_t e^(−2(t + 1/t)) |hₓ(t) − hᵧ(t)|, where the maximum is the multi-scale intrinsic distance of
     Tsitsulin et al. 2020 (1 over e⁴ is the most it can be), with h(t) = Σ e^(−t λ) / n over all eigenvalues λ
-    of the graph's normalised Laplacian; their code estimates the sum. Chance level: none, as it does not use
-    which row belongs to which. Cost per row: n², on at most `most_rows`.
+    of the graph's normalised Laplacian; their code estimates the sum. Chance level: none, because the measure
+    does not use the pairing of rows. Cost per row: n², on at most `most_rows`.
 
     Raises
     ------
@@ -117,14 +117,14 @@ def gromov_wasserstein(
     most_rows: int | None = COUPLED_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """Gromov–Wasserstein as a similarity, 0 … 1: how well some pairing of the rows keeps their distances; 1:
-    one keeps them all.
+    """Gromov–Wasserstein as a similarity, 0 … 1: how well the best pairing of the rows keeps their distances.
+    1 means that all distances are kept.
 
     1 − GW / GW₀ with GW = min over couplings T of Σ (Aᵢⱼ − Bₖₗ)² Tᵢₖ Tⱼₗ (Mémoli 2011; Peyré et al. 2016), A
-    and B the rows' Euclidean distances, each with a mean square of 1, and GW₀ the sum of the coupling that
-    tells nothing. POT finds a local minimum, here the better one of two starts: the rows as they are paired,
-    and that coupling. Chance level: none, as it looks for a pairing itself. Cost per row: n² for each step,
-    on at most `most_rows`.
+    and B the rows' Euclidean distances, each with a mean square of 1, and GW₀ the sum for the uniform
+    coupling. POT finds a local minimum. The better one of two starts is taken: the rows as they are paired,
+    and the uniform coupling. Chance level: none, because the measure finds a pairing itself. Cost per row: n²
+    for each step, on at most `most_rows`.
 
     Raises
     ------

@@ -28,8 +28,9 @@ def _wait(runner, timeout):
         _refuse(runner, timeout=0)
 
 
-# Runs share their compiled pages, a test sleeps until its run has ended, no metadata of packages is read, and messages
-# get no hash, which only a browser's cache reads: AppTest itself took a third of the time of these tests.
+# Makes AppTest faster, because it took a third of the time of these tests: runs share compiled pages, a test
+# sleeps until its run has ended, no metadata of packages is read, and messages get no hash, which only a
+# browser's cache needs.
 _pages = ScriptCache()
 _refuse = local_script_runner.require_widgets_deltas
 local_script_runner.ScriptCache = lambda: _pages
@@ -70,7 +71,8 @@ MENUS = ("toolbar.anchors", "toolbar.session", "view-choosers", "export-explore"
 
 
 class Session:
-    """One browser session with its menus open, at a place and tab; attributes that it lacks are AppTest's."""
+    """One browser session with its menus open, at a place and tab. Its other attributes are those of
+    AppTest."""
 
     def __init__(self, query=None, workspace=None, place=("explore",), state=None):
         self.at = AppTest.from_file(MAIN, default_timeout=300)

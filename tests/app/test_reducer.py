@@ -80,7 +80,8 @@ def broken(workspace):
 
 
 def misfits(workspace):
-    """What does not fit the rows of the chosen pair; nothing where the two cannot be compared."""
+    """The settings of the workspace that do not fit the rows of the chosen pair; [] if the two cannot be
+    compared."""
     try:
         pair = compute.matched_models(workspace.source, workspace.target)
     except SpaceError:
@@ -96,7 +97,8 @@ def misfits(workspace):
 
 @pytest.fixture
 def spaces(tmp_path, make_workspace):
-    """Two spaces of equal rows, one with labels and half of them, and one of other rows."""
+    """Four spaces: two with the same rows, one with half of these rows and labels, and one with other
+    rows."""
     rng = np.random.default_rng(3)
     labels = np.array(["one", "two", "three"])[np.arange(60) % 3]
     third = save_space(tmp_path / "labelled.npz", rng.normal(size=(60, 4)), labels=labels)
@@ -106,7 +108,8 @@ def spaces(tmp_path, make_workspace):
 
 @pytest.fixture
 def clicks(spaces, monkeypatch):
-    """``history, clicks``: a history in place of a session's, and by name a click with what it may change."""
+    """``history, clicks``: a history that replaces the session's; and name → a click, with the settings that
+    it may change."""
     view = replace(Workspace().view, n_nearest=30)
     history = History(Workspace(spaces, *spaces[:2], anchors_from="random 20 0", view=view))
     monkeypatch.setattr(session, "history", lambda first=None: history)

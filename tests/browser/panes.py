@@ -47,7 +47,7 @@ def scene(n=2000, panes=4, anchors=8, classed=1.0, solid=False, **parts):
     return Scene(drawn[:panes], ids, classes, CLASSES, **{**usual, **parts})
 
 
-# A home without a server: `events` holds what the panes report, `files` what they may load.
+# A page for the panes without a server: `events` has what the panes report, and `files` what they may load.
 HOME = """
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 window.events = [];
@@ -96,7 +96,8 @@ def content(scene, selected=None, sheet=None, files=(), **settings):
 
 
 def draw(page, scene, selected=None, files=None, **settings):
-    """The scene in the renderer alone, without Streamlit; the second time it is the next payload."""
+    """Draw the scene in the renderer alone, without Streamlit. Later calls on the same page send the next
+    payload."""
     if not page.evaluate("Boolean(window.draw)"):
         page.set_content(_document())
         page.wait_for_function("Boolean(window.draw)")
@@ -108,7 +109,8 @@ def draw(page, scene, selected=None, files=None, **settings):
 
 
 def events(page, count):
-    """What was reported, at least this number of events; the rows of a selection as a list."""
+    """Wait for at least this number of reported events and return them, with the rows of a selection as a
+    list."""
     page.wait_for_function("count => window.events.length >= count", arg=count)
     reported = page.evaluate("window.events.map(({ serial, version, ...event }) => event)")
     n = page.evaluate("scatter.header.n")
@@ -163,7 +165,7 @@ def views(page):
 
 
 def wait_for_other(page, name, before):
-    """Wait until the panes say something else of themselves."""
+    """Wait until this value in the panes' data attributes has changed."""
     changed = "([root, name, before]) => document.querySelector(root).dataset[name] !== before"
     page.wait_for_function(changed, arg=[ROOT, name, before])
 
@@ -189,7 +191,7 @@ def heard(page, *what):
 
 
 def hold_star(page, pane=2):
-    """Take the first star, and bring it to the middle of the pane; it stays in the hand."""
+    """Drag the first star to the middle of the pane, without releasing it."""
     page.mouse.move(*star(page, pane, 1))
     page.wait_for_selector(".ls-on-star")
     page.mouse.down()
@@ -218,7 +220,7 @@ def star(page, pane, number):
 
 
 def drag(page, pane, path):
-    """Press at the first and release at the last of points given as fractions of the pane's plot."""
+    """Drag along points, which are given as fractions of the pane's plot."""
     box = page.locator(".ls-plot").nth(pane).bounding_box()
     points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in path]
     page.mouse.move(*points[0])
@@ -229,14 +231,15 @@ def drag(page, pane, path):
 
 
 def lasso(page, pane=0):
-    """A square in the middle; waits until rows are selected, and gives their number."""
+    """Select a square in the middle of the pane, wait for the selection, and return the number of its
+    rows."""
     drag(page, pane, [(0.3, 0.3), (0.7, 0.3), (0.7, 0.7), (0.3, 0.7)])
     page.wait_for_selector(f"{ROOT}:not([data-selected='0'])")
     return int(says(page, "selected"))
 
 
 def inside(page, steps):
-    """The rows of these places, in steps of the pane, within the last brush."""
+    """The rows inside the last brush; `steps` are their places, in steps of the pane."""
     units = page.evaluate("performance.getEntriesByName('linked_scatter:brushed').at(-1).detail")
     edge = (np.array(units) + 1) * POSITION_STEPS / 2
     return np.flatnonzero(Polygon(edge).contains_points(steps)).tolist()
@@ -248,7 +251,8 @@ def over(page, pane):
 
 
 def zoom(page, pane, clicks):
-    """Turn the wheel over the pane: the next click once the panes have followed the one before."""
+    """Turn the wheel over the pane by some clicks. Each click waits until the panes have followed the last
+    one."""
     page.locator(ROOT).focus()
     over(page, pane)
     for _ in range(clicks):
@@ -258,7 +262,8 @@ def zoom(page, pane, clicks):
 
 
 def hover(page, pane, x, y):
-    """Move the pointer there, away first so that it is a new hover; gives the box of the tip that comes up."""
+    """Move the pointer to this point, and away from it first so that it is a new hover. Returns the box of
+    the tip."""
     page.mouse.move(2, 2)
     page.wait_for_selector(".ls-tip", state="hidden")
     page.mouse.move(x, y)

@@ -1,4 +1,4 @@
-"""F5 in the middle of everything, and a server that is killed and started with another token."""
+"""The session survives a reload of the page, and a server that is killed and started with another token."""
 
 import os
 import signal
@@ -15,7 +15,8 @@ from tests.loopback import free_port
 
 @pytest.fixture
 def server(tmp_path):
-    """``server() -> link``: the app, started or killed and started again; ``server(killed)`` calls it between."""
+    """``server() -> link`` starts the app. If it runs already, it is killed first, and ``server(killed)``
+    then calls `killed`."""
     port = free_port()
     running = []
     printed = tmp_path / "printed"

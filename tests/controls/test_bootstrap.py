@@ -25,7 +25,7 @@ from tests.controls.spaces import deviations, unrelated
 
 SLOW = pytest.mark.slow
 SEEDS = [(f"s{row}", f"t{row}") for row in range(15)]
-# Rows, dimensions, draws. A former verdict said "fit" in 12 of 12, 8 of 12, 4 of 4 and 4 of 4.
+# Rows, dimensions, draws. An earlier rule said "fit" in 12 of 12, 8 of 12, 4 of 4 and 4 of 4 draws.
 SEEDED = [
     (107, 50, 2),
     (200, 50, 1),
@@ -34,7 +34,8 @@ SEEDED = [
 
 
 def found_in(X, Y, n_seeds=15, n_anchors=15, state=0, partners=None):
-    """The bootstrap of rows s0, s1, … and t0, t1, …, or t with the numbers of their partners."""
+    """The bootstrap of two spaces with the ids s0, s1, … and t0, t1, …. With `partners`, these are the
+    numbers in the ids of the target."""
     numbers = partners
     if partners is None:
         numbers = range(len(Y))
@@ -45,7 +46,8 @@ def found_in(X, Y, n_seeds=15, n_anchors=15, state=0, partners=None):
 
 @pytest.mark.parametrize(("n", "d", "draws"), SEEDED)
 def test_noise_does_not_fit_from_seeds(n, d, draws):
-    """The verdict asks for four standard errors above all draws of the chance level: 1 in 10,000 a draw."""
+    """The verdict requires a value four standard errors above all draws of the chance level. This has a
+    probability of 1 in 10,000 per draw."""
     for state in range(draws):
         spaces = np.random.default_rng((n, d, state)).normal(size=(2, n, d))
         assert found_in(*spaces, n_anchors=n // 3, state=state).verdict != "linked"
@@ -53,7 +55,8 @@ def test_noise_does_not_fit_from_seeds(n, d, draws):
 
 @pytest.mark.parametrize("power", [pytest.param(0.0, marks=SLOW), 0.7])
 def test_noise_is_not_linked_without_pairs(power, monkeypatch):
-    """Of a round or of the same long spectrum, where clusters are tried, and then similarities."""
+    """Noise with equal variances, and noise in which both spaces have the same long spectrum. Linking by
+    clusters is tried first, then by similarities."""
     monkeypatch.setattr(clusters, "CLUSTERINGS", 4)
     spaces = np.random.default_rng((1000, 0)).normal(size=(2, 1000, 20)) * np.arange(1, 21) ** -power
     found = found_in(*spaces, n_seeds=0, n_anchors=1)
@@ -64,8 +67,8 @@ def test_noise_is_not_linked_without_pairs(power, monkeypatch):
 
 @pytest.mark.parametrize("n_seeds", [15, pytest.param(0, marks=SLOW)])
 def test_spaces_that_share_clusters_alone_do_not_fit(n_seeds):
-    """Nothing is in common within the 20 clusters: held-out rows lie .3 above the chance level, as the
-    clusters are matched.
+    """The spaces share their 20 clusters, but nothing within the clusters. As the clusters are matched,
+    held-out rows are .3 above the chance level.
     """
     for state, (n, d) in enumerate([(150, 100), (200, 150)]):
         rng = np.random.default_rng((d, state))
@@ -78,7 +81,8 @@ def test_spaces_that_share_clusters_alone_do_not_fit(n_seeds):
 
 @SLOW
 def test_links_of_sentences_are_right_or_not_kept(tmp_path):
-    """Layers 6 and 4 of MiniLM without seeds: 27 links were kept as .95 right, of which none was."""
+    """Layers 6 and 4 of MiniLM. Before, 27 links without seeds were kept with a precision of .95, although
+    all were wrong."""
     spaces = encode(DatasetSpec("parallel", "en"), MiniLM((6, 4)), Store(tmp_path))
     for n_seeds in (0, 15):
         outcome = BootstrapSpec(n_anchors=219, n_seeds=n_seeds, random_state=31).run(spaces)
@@ -90,8 +94,8 @@ def test_links_of_sentences_are_right_or_not_kept(tmp_path):
 
 def test_held_out_rows_of_noise_are_at_the_chance_level():
     """One draw's mean CSLS over about 92 rows has a standard error of .009 and its four draws of the chance
-    level as much each, so the mean difference of 12 draws has √((.009² + .009² / 4) / 12) = .0029. A statistic
-    of rows that the rotation was fitted to lay .2 above.
+    level as much each, so the mean difference of 12 draws has √((.009² + .009² / 4) / 12) = .0029. On rows on
+    which the rotation was fitted, the statistic was .2 above the chance level.
     """
     differences = []
     seeds = np.tile(np.arange(15), (2, 1))
@@ -110,8 +114,8 @@ def test_words_fit_without_pairs():
 
 
 def test_true_anchors_of_unrelated_spaces_do_not_raise_scores():
-    """The deviation has mean 0 over 9 draws ± 1 / 3; four standard errors are 4 / 3. Scored on all rows, the
-    anchors among them, it is above 10.
+    """The mean deviation of 9 draws is 0 with a standard error of 1/3, so four standard errors are 4/3.
+    If the anchors are scored, too, it is above 10.
     """
     z = []
     flattered = []
@@ -137,8 +141,8 @@ def test_true_anchors_of_unrelated_spaces_do_not_raise_scores():
     [(270, 0.9), *(pytest.param(*one, marks=SLOW) for one in ((450, 0.95), (15, 0.0)))],
 )
 def test_links_have_the_promised_precision(shared, least_recall):
-    """Of 900 rows a side some, or the seeds alone, have a partner. A wrong share of .05 has a standard error of
-    .007 for the 1,000 links of 270 rows: .92 is four of them below.
+    """Each side has 900 rows, of which some, or only the seeds, have a partner. A wrong share of .05 has a
+    standard error of .007 for the 1,000 links of 270 rows: .92 is four of them below.
     """
     right = 0
     kept = 0

@@ -1,6 +1,4 @@
-"""Notes beside scores: there where a few rows, or anchors in one place, decide them; nowhere in ordinary
-spaces.
-"""
+"""Scores that a few rows, or anchors in one place, decide have a note. Scores of ordinary spaces have none."""
 
 import numpy as np
 import pytest

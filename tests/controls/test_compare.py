@@ -15,8 +15,8 @@ from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 from tests.controls.spaces import unrelated
 
-# Draws, and how many of them may lie above their band. 2.5 % do: 4 or more of 10 come once in 12,000 times, 6 or more
-# of 30 once in 7,000. On rows with the anchors among them it is all.
+# Draws, and how many of them may lie above their band. By chance, 2.5 % do: 4 or more of 10 once in 12,000
+# times, 6 or more of 30 once in 7,000. If the anchors were scored, too, all would.
 FEW = (10, 3)
 MORE = (30, 5)
 # (n, d, anchors, shares of the classes): few rows of which a third are anchors, d near n, one rare class, more classes
@@ -72,8 +72,9 @@ def test_scores_of_unrelated_spaces_lie_inside_their_bands(n, d, n_anchors, shar
 
 @pytest.mark.parametrize(("d", "convention"), [(1, "mutual"), (8, "paper")])
 def test_rows_that_tie_do_not_make_unrelated_spaces_agree(d, convention):
-    """One dimension, or half of the rows repeat the others, in each space other ones. Before, rounding ordered such rows alike in
-    both searches: 14 and 11 of 60 draws lay above the band."""
+    """Rows tie in one dimension, or if half of the rows repeat other rows, which differ between the spaces.
+    Before, rounding put such rows into the same order in both searches, so 14 and 11 of 60 draws were above
+    the band."""
     above = Counter()
     n = 90
     for draw in range(40):
@@ -114,7 +115,8 @@ def test_rounding_by_place_does_not_make_unrelated_spaces_agree(monkeypatch):
 
 @pytest.mark.parametrize("convention", ["paper", "mutual"])
 def test_items_that_occur_twice_have_no_chance_level(convention):
-    """Of 60 draws 60 lay above the band (mutual): a row and its copy are neighbours in any two spaces."""
+    """Before, all of 60 draws were above the band (mutual), because a row and its copy are neighbours in any
+    two spaces."""
     drawn = np.random.default_rng(0).normal(size=(2, 60, 8)).repeat(2, axis=1)
     pair = match(*(LatentSpace(X, [f"r{row}" for row in range(120)]) for X in drawn))
     spaces = represent(pair, "relative", anchors := pair.ids[:20], ProjectionSpec())

@@ -1,8 +1,9 @@
 """Negative controls of the drift gate: numeric noise and rotations raise no alarm that they should not, at
 several sizes.
 
-Each alarm has a chance of .5 % per quantity by thresholds of zero, and a situation has two, and two again for
-its classes: 2 %. With 20 draws of two situations .8 alarms are expected; 6 or more have a probability below .001.
+With thresholds of zero, each quantity raises an alarm with a probability of .5 %. A situation has two
+quantities, and two more for its classes, together 2 %. With 20 draws of two situations .8 alarms are
+expected; 6 or more have a probability below .001.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ STATES = range(6)
 @pytest.mark.parametrize("method", ["pruned", "ridge", "whitened"])
 def test_no_method_finds_rows_of_an_unrelated_space(n, d, k, method, tuned):
     # Given the anchors, the held-out rows of the target can be permuted at will: the band is exact, so over 6
-    # states the mean deviation is normal with variance 1/6, and each is normal. Scored on the anchors, too,
-    # least squares is 20 of them off.
+    # states the mean deviation is normal with variance 1/6, and each is normal. If the anchors were scored,
+    # too, least squares would be 20 deviations off.
     found: dict[str, list[float]] = {}
     for state in STATES:
         pair = match(*unrelated(n, d, state))
@@ -41,7 +41,7 @@ def test_no_method_finds_rows_of_an_unrelated_space(n, d, k, method, tuned):
 
 def test_the_best_cell_of_the_grid_lies_in_its_band():
     n, d, k = SHAPES[0]
-    # Inside with probability .95 each: more than 2 of 6 outside have probability .002.
+    # Each is inside with probability .95, so more than 2 of 6 are outside with probability .002.
     outside = 0
     grids = []
     for state in STATES:

@@ -1,4 +1,4 @@
-"""Of a migration between unrelated models no threshold is moved."""
+"""In a migration between unrelated models, no threshold is moved."""
 
 import pytest
 

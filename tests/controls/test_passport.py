@@ -34,7 +34,7 @@ def told(change):
     "change", [lambda X, state, rng: drawn(1000 + state), lambda X, state, rng: X[rng.permutation(N)]]
 )
 def test_unrelated_or_permuted_vectors_are_another_model(change):
-    """p ≤ .001 makes 30 draws say "changed recipe" .03 times."""
+    """With p ≤ .001, .03 of 30 draws are expected to say "changed recipe"."""
     assert told(change)["other model"] >= DRAWS - 1
 
 

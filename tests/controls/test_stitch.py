@@ -1,4 +1,5 @@
-"""Stitching and retrieval where there is nothing to find: as much is right as by chance, whatever the anchors are."""
+"""Stitching and retrieval without anything to find: the share of right answers is that of chance, whatever
+the anchors."""
 
 import numpy as np
 import pytest
@@ -103,9 +104,9 @@ def test_a_rare_class_of_random_labels_gains_nothing():
     "case", ["all labels", "half of the labels", "a class of one row", "unequal classes"]
 )
 def test_measures_of_random_labels_are_those_of_permuted_ones(case):
-    # Always the most frequent class has a weighted F1 of .09 for five equal classes, but answers of all
-    # classes have .2 by chance. Its level is therefore that of the same answers for permuted labels, whose
-    # mean is known exactly.
+    # For five equal classes, answering always with the most frequent class has a weighted F1 of .09, but
+    # random answers have .2. Its level is therefore that of the same answers for permuted labels, whose mean
+    # is known exactly.
     methods = ("relative", "procrustes")
     differences = {}
     for state in range(20):

@@ -14,7 +14,8 @@ FLIPS = 100
 
 
 def test_a_flipped_bit_anywhere_is_no_data(tmp_path, caplog):
-    """The bytes of the header, every one with some bit, and as many of the arrays at random places."""
+    """Positions of bytes, each with a bit to change: every byte of the header, and as many random bytes of
+    the arrays."""
     store = Store(tmp_path)
     rows = np.random.default_rng(0).normal(size=(40, 3))
     arrays = {"rows": rows, "half": rows.astype(np.float16), "mask": rows > 0, "empty": np.empty((0, 3))}

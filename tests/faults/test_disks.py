@@ -1,8 +1,8 @@
-"""A disk that is read-only, full, deleted, gone for a while, or slow to say so: a StoreError with a remedy,
-and nothing lost.
+"""A disk that is read-only, full, deleted, gone for a while, or slow to report it: the error is a StoreError
+with a remedy, and nothing is lost.
 
-Full and read-only disks are real where the tests may mount one (a tmpfs, by root); else a limit on the size
-of files and permissions stand in for them.
+If the tests may mount a disk (a tmpfs, as root), full and read-only disks are real. Otherwise, a limit on the
+size of files and permissions replace them.
 """
 
 import os
@@ -90,7 +90,7 @@ def test_a_deleted_store_is_made_again(tmp_path):
 
 
 def test_a_disk_gone_for_a_while_costs_one_block(tmp_path, monkeypatch):
-    """Its folder is moved away in the middle of an encoding, and something else is in its place."""
+    """During an encoding, the store's folder is moved away and replaced by something else."""
     disk = tmp_path / "disk"
     away = tmp_path / "away"
     encoder = Pixels(str(tmp_path / "log"))

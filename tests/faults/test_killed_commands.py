@@ -165,8 +165,8 @@ def started(work, folder, *arguments):
 
 
 def killed(process, folder, share, longest, early):
-    """Kill it after this share of the time that it takes, or takes from its first change to the folder on;
-    False where it had ended.
+    """Kill the process after a share of the time that it takes or, with `early`, of the time from its first
+    change of the folder. False if it had ended before.
     """
     before = names(folder)
     until(lambda: early or names(folder) - before - {"store"} or process.exitcode is not None)
@@ -226,7 +226,7 @@ def test_a_killed_upload_is_kept_whole_or_not_at_all(template, tmp_path):
     kill_often(template, tmp_path / "work", upload, [], check, (name,))
 
 
-# As the command `relscope` does, with a byte that says when its first import is done.
+# Run as the command `relscope` does, and write a byte when its first import is done.
 START = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts behind ignores it
@@ -244,7 +244,8 @@ INTERRUPTED = {name: text for name, (text, *_) in COMMANDS.items()} | {
 
 
 def left(session):
-    """Whether a process of this session lives: whatever a command starts stays in it."""
+    """Whether a process of this session is alive. All processes that a command starts belong to its
+    session."""
     for process in psutil.process_iter():
         with suppress(ProcessLookupError, PermissionError):
             if os.getsid(process.pid) == session and victims.lives(process):
@@ -253,7 +254,7 @@ def left(session):
 
 
 def interrupted(folder, text, number, share, longest, to_all):
-    """The exit code and what was printed, None where it ended before."""
+    """The exit code and what was printed; None if the process ended before."""
     read, write = os.pipe()
     environment = os.environ | {"PYTHONPATH": str(ROOT), "RELSCOPE_STORE": str(folder / "store")}
     process = subprocess.Popen(

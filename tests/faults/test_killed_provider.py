@@ -28,7 +28,7 @@ def work(root, address):
 
 
 class Gate:
-    """Answers of a server that does not answer one of the batches before the gate is free."""
+    """Holds the answer to one batch back until `free` is set."""
 
     def __init__(self):
         self.held = -1

@@ -27,8 +27,8 @@ def content(number):
 
 
 def busy_app(root, seed):
-    """Work in turns: whatever is found or put in a turn stays to its end. The limit leaves room for four
-    entries of twelve.
+    """Work in turns: an entry that is found or stored during a turn must stay until the turn ends. The store
+    has room for four of the twelve entries.
     """
     store = Store(root, limit_bytes=4 * SIZE)
     draw = random.Random(seed)
@@ -143,7 +143,7 @@ def sum_of(context, *, inputs, gate):
 
 
 def test_a_worker_with_another_folder_does_not_begin(one_worker, tmp_path, monkeypatch):
-    """As on a machine that does not mount the store: found before the work, not after it."""
+    """As on a machine that does not mount the store: this must be noticed before the work, not after it."""
     monkeypatch.setattr(one_worker.store, "identity", lambda: "that of a folder elsewhere")
     job = one_worker.submit(digest_of("elsewhere"), sum_of, title="t", inputs=[], gate=str(tmp_path))
     status = job.wait(120)

@@ -1,5 +1,5 @@
-"""python -m tests.hostile [FORMAT …]: judge the corpus, print what became of it by format, and on stderr whatever
-fails.
+"""python -m tests.hostile [FORMAT …]: judge the corpus and print the outcomes by format; failures go to
+stderr.
 
 --every K    of the cases that are made by a rule only every K-th, and ten times as many of the others
 --json       print each verdict as a line of JSON (for the tests)
@@ -51,7 +51,7 @@ def main():
 
 
 def line(name, found):
-    """Numbers of cases by outcome, with the longest and the largest, as a row of Markdown."""
+    """A row of Markdown: the number of cases by outcome, the longest time and the largest memory."""
     counted = Counter(one.outcome for one in found)
     numbers = [f"{n:,}" for n in (len(found), *(counted[outcome] for outcome in OUTCOMES))]
     seconds = max(one.seconds for one in found)

@@ -57,7 +57,7 @@ def read(folder):
 
 
 def truth(content):
-    """Of a file with the steps of `PLAN`, if every field of its card has the type that it has there."""
+    """The reading of a file with the steps of `PLAN`, if each field of its card has the right type."""
     try:
         tensors = tensors_of(content)
         length = int.from_bytes(content[:8], "little")

@@ -43,8 +43,8 @@ def full(**change):
 
 
 def truth(content):
-    """Of a table of ids, labels and vectors, in this order; what pyarrow reads but cannot validate is
-    damaged.
+    """The reading of a table of ids, labels and vectors, in this order. A table that pyarrow reads but cannot
+    validate is damaged.
     """
     try:
         begin = 8 if content[:8] == b"ARROW1\0\0" else 0

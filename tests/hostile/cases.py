@@ -28,11 +28,12 @@ PICKLE = b"cos\nsystem\n(S'touch executed'\ntR."
 class Case:
     """One input.
 
-    `read` reads the `files` through Relscope, in a process of its own whose working folder theirs is, and must
-    give the `truth` if it accepts them; None: they must be refused. `accept`: they must be accepted, so that
-    refusing everything does not pass. One of `names`, by default those of the files, is in the error, and a
-    `remedy` after a semicolon; settings tell it by "expected …, got …". `allowed` is what Python audits as
-    execution, and what here is none, as the cache of a compiler that is unpickled.
+    `read` reads the `files` through Relscope, in a separate process whose working folder has them. If it
+    accepts them, it must return the `truth`; if that is None, it must refuse them. With `accept`, it must
+    accept them, so that a reader that refuses everything fails. The error must contain one of `names`, by
+    default those of the files, and a `remedy` after a semicolon. For settings, "expected …, got …" is enough.
+    `allowed` are events that Python audits as execution but that are harmless here, such as unpickling a
+    compiler's cache.
     """
 
     name: str
@@ -46,8 +47,8 @@ class Case:
 
 
 def each(read, file, contents, truth=lambda content: None, label="", **more):
-    """A case for each content of a file, by its name. What is read is `truth(content)`, by default nothing, or
-    is given beside the content.
+    """A case for each content of a file. `contents` maps names of cases to a content, whose expected reading
+    is `truth(content)` (by default a refusal), or to a content and its expected reading.
     """
     for name, content in dict(contents).items():
         if isinstance(content, tuple):
@@ -160,7 +161,8 @@ def _edited(content, rng):
 
 
 def decoded(content):
-    """The text of a table; Windows-1252 only where no character of UTF-8, or half of one at the end, tells of a damaged file."""
+    """The text of a table. It is read as Windows-1252 only if no character of UTF-8, nor half a character at
+    the end, shows that the file is a damaged UTF-8 file."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16")
     try:

@@ -21,7 +21,8 @@ NUMBERS = ("", "x", "-1", "1.5", "nan", "-inf", "1e400", "9" * 30, "9" * 5000, "
 
 
 def run(arguments):
-    """The code of a command that succeeds; what it says otherwise becomes the error that the judge sees."""
+    """The exit code of the command. If it is 2, what the command prints is raised as the error that the judge
+    sees."""
 
     def read(folder):
         said = io.StringIO()

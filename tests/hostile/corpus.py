@@ -27,8 +27,8 @@ BY_RULE = re.compile(
 
 
 def verdicts(name, every=1):
-    """Of the cases of a format; with `every`, only every n-th of those that `BY_RULE` matches, and ten times as
-    many of the others."""
+    """The verdicts on the cases of a format. With `every` = n, these are one in n of the cases that `BY_RULE`
+    matches, and ten times as large a share of the others."""
     numbered = enumerate(import_module(f"tests.hostile.{name}").cases())
     return judged(case for number, case in numbered if number % _every(case, every) == 0)
 

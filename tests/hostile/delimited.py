@@ -45,7 +45,8 @@ def is_number(cell):
 
 
 def truth(content, comma=","):
-    """A column is numbers or text by all of its cells; one of both is nothing that may be guessed."""
+    """All cells of a column decide whether it has numbers or text. If it has both, its kind must not be
+    guessed."""
     names, *body = csv_lines(content, comma) or [[]]
     numbers = any(is_number(name) and not name.strip().isdigit() for name in names)
     if not body or any(len(line) != len(names) for line in body) or numbers:

@@ -1,5 +1,5 @@
-"""Changes of a JSON value that a file may have: each setting in turn becomes something else, goes, or gets
-a neighbour.
+"""Changes of a JSON value that a file may have: each setting in turn is replaced or left out, or another one
+is added beside it.
 """
 
 import copy
@@ -36,8 +36,8 @@ def put(value, at, new):
 
 
 def changed(value, each=2):
-    """At every place some of `ODD`, others at the next one; every name left out once; a name added to
-    every object.
+    """Changed values with their labels: at every place, some values of `ODD` (other ones at the next place);
+    each name left out once; a name added to each object.
     """
     number = 0
     for at in places(value):
@@ -57,8 +57,8 @@ def changed(value, each=2):
 
 
 def differences(given, written, at=""):
-    """Where what was given is not what Relscope writes of it; numbers may become fractions, and what is
-    missing its default.
+    """The places where Relscope writes something else than it was given. Whole numbers may become fractions,
+    and a missing setting may become its default.
     """
     if isinstance(given, Mapping) and isinstance(written, Mapping):
         pairs = [(name, one, written.get(name, "nothing")) for name, one in given.items()]

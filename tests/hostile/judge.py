@@ -24,7 +24,7 @@ from relcore.files import confined
 from tests.hostile.cases import same
 
 CPU_SECONDS = 10
-WALL_SECONDS = 60  # for what waits for ever, as on a pipe; a busy machine changes no processor time
+WALL_SECONDS = 60  # for cases that wait forever, as on a pipe; a busy machine does not add processor time
 MOST_BYTES = 10**9
 LONGEST_MESSAGE = 900
 RIGHT = ("refused", "accepted")
@@ -39,8 +39,8 @@ _LARGE = 10**8  # a process that took more memory reads no further case, which c
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case: one of `OUTCOMES`, what was said, seconds of the processor, bytes over those
-    at the start.
+    """The outcome of a case: one of `OUTCOMES`, the message, processor seconds, and the bytes of memory that
+    were added.
     """
 
     case: str
@@ -70,9 +70,7 @@ def judged(cases):
 
 
 def _watched(batch, folder):
-    """Verdicts of the first cases of a batch, one or more: those that a single process reads until it
-    ends.
-    """
+    """Verdicts of the first cases of a batch, at least one: of those that one process reads before it ends."""
     told, tell = os.pipe()
     child = os.fork()
     if child == 0:
@@ -203,13 +201,13 @@ def _outcome(case, folder):
 
 
 def clear(message, names, remedy=True):
-    """Whether an error names what was given, says what was wrong with it, and how to mend it, in one line
-    of fair length.
+    """Whether an error says, in one line that is not too long, what was given, what is wrong with it, and how
+    to fix it.
     """
     words = "expected got promises refused damaged more_than must_be hold is_missing invalid cannot not_be"
     said = any(word.replace("_", " ") in message for word in f"{words} opens_it share_no unrec".split())
     mend = re.search(r"; \S+ \S+", message)
-    if not remedy:  # of a setting: the place first, and what it expects is the remedy
+    if not remedy:  # the error of a setting begins with its place; what it expects is the remedy
         mend = mend or "is missing" in message or ("expected" in message and "got" in message)
         if re.match(r"-?[\w '\[\].-]+: ", message):
             names = (*names, "")

@@ -91,7 +91,7 @@ def cases():
 
 
 class Harmful:
-    """Leaves a file behind when it is unpickled."""
+    """An object that writes a file when it is unpickled."""
 
     def __reduce__(self):
         return os.system, ("touch executed",)

@@ -34,8 +34,8 @@ def parquet(columns, **options):
 
 
 def truth(content):
-    """Number columns without gaps are the dimensions; ids, labels and counts go by name, else the first
-    text is the ids.
+    """Columns of numbers without gaps are the dimensions. Ids, labels and counts are found by name. If no
+    column has the name of ids, they are the first column of texts.
     """
     try:
         table = pq.read_table(io.BytesIO(content), use_threads=False)

@@ -110,7 +110,7 @@ _BREAKS = "\n\r"
 
 
 def ids_of(family, rng, n):
-    """n distinct ids, of this family as many as there are."""
+    """n distinct ids, drawn from this family. If it has too few, one of its ids gets numbers."""
     found = {}
     for _ in range(20 * n):
         if len(found) < n:
@@ -184,7 +184,7 @@ def _store(file, ids, X):
     return load_encoding(store, put_space(store, LatentSpace(X, ids))).ids.tolist()
 
 
-# By file: how, and the characters that it cannot hold.
+# File → the function that writes and reads ids, and the characters that the file cannot hold.
 FORMATS_OF_IDS = {
     "links.jsonl": (_links, ""),
     "links.parquet": (_links, ""),
@@ -252,7 +252,7 @@ def some_ids(rng):
 
 
 def _forged(rng, value):
-    """The value with one to three places that hold something else, are gone, or hold what is elsewhere."""
+    """The value, changed in one to three places: each gets another value, or the value of another place."""
     plain = [one for one in ODD if not (isinstance(one, int) and abs(one) > 2**64) and one != "x" * 100_000]
     for _ in range(int(rng.integers(1, 4))):
         every = list(places(value))

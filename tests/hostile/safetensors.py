@@ -1,5 +1,5 @@
-"""Hostile .safetensors files; the independent reading follows the format's description: eight bytes, JSON,
-numbers.
+"""Hostile .safetensors files. The independent reading follows the description of the format: eight bytes,
+JSON, numbers.
 """
 
 import json

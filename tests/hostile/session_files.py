@@ -25,7 +25,8 @@ def case(name, content, accept=False, refused=False):
 
 
 def linked(name, query):
-    """A link never keeps the app from opening: each setting is taken as it is, or stays as it was."""
+    """No link may prevent the app from opening: each setting of a link is either applied unchanged or
+    ignored."""
 
     def read(folder):
         usual = _query(Workspace())

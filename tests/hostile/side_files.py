@@ -11,8 +11,8 @@ CLASSES = ["a", "", "水", "b"] * 3
 
 
 def read_lines(content):
-    """One item per line; a byte order mark, line ends of other systems and empty lines after twelve are no
-    part of it.
+    """One item per line. A byte order mark, line ends of other systems, and empty lines after the twelfth are
+    ignored.
     """
     try:
         text = content.decode("utf-8-sig")

@@ -13,7 +13,7 @@ FILE = "words.pt"
 
 
 class Calls:
-    """Calls a function where it is unpickled."""
+    """An object that calls a function when it is unpickled."""
 
     def __init__(self, *call):
         self._call = call
@@ -23,7 +23,7 @@ class Calls:
 
 
 class _Tensor:
-    """A tensor as torch pickles it, of facts that may be wrong."""
+    """A tensor as torch pickles it, with a description that may be wrong."""
 
     def __init__(self, offset=0, shape=(12, 4), key="0"):
         self.facts = key, offset, shape

@@ -20,8 +20,8 @@ def text(lines, end="\n"):
 
 
 def truth(content):
-    """Strictly: a header of two numbers or none, then a word and d numbers per line. A word that is not
-    UTF-8 may show "�".
+    """The strict reading: a header of two numbers or none, then a word and d numbers per line. A word that is
+    not UTF-8 may show "�".
     """
     try:
         lines = [line for line in content.decode("utf-8-sig", "replace").split("\n") if line.strip()]

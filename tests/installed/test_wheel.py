@@ -1,5 +1,5 @@
-"""The wheel, installed into an environment that has nothing but what it asks for, away from the
-repository.
+"""The wheel, installed outside of the repository in an environment that has only the distributions it
+requires.
 """
 
 import csv

@@ -1,5 +1,5 @@
-"""The wheel in an environment of its own, beside nothing but what it asks for, linked from what is
-installed here.
+"""The wheel in an environment that has only the distributions it requires. They are linked from those that
+are installed here.
 """
 
 import os
@@ -28,8 +28,8 @@ def run(*command, folder, **variables):
 
 
 def needed(requirements, extras, found):
-    """Adds the distributions that these requirements ask for, some with their extras, and those that they
-    ask for in turn.
+    """Add the distributions that these requirements need to `found`, with their extras and their own
+    requirements.
     """
     for one in map(Requirement, requirements or ()):
         key = one.name, frozenset(one.extras)
@@ -42,8 +42,8 @@ def needed(requirements, extras, found):
 
 
 def installed(wheel, folder, extras=(), beside=()):
-    """The folder, now an environment with the wheel, its extras, and distributions `beside` it; pip checks
-    them.
+    """Make the folder an environment that has the wheel, its extras, and the distributions `beside`; pip
+    checks them.
     """
     venv.create(folder, with_pip=False, symlinks=True)
     packages = next(folder.glob("lib/python*/site-packages"))

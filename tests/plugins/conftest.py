@@ -36,7 +36,8 @@ def _installed(folder: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def installed(tmp_path_factory):
-    """For one file of tests: "package" would be the whole session, as no folder of tests is a package."""
+    """The scope is a file of tests. "package" would be the whole session, because no folder of tests is a
+    package."""
     with _installed(tmp_path_factory.mktemp("installed")):
         yield
 

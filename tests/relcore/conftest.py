@@ -42,7 +42,8 @@ def make_space():
 
 @pytest.fixture
 def turned_pair(rng):
-    """300 rows of five classes in 8 dimensions; the second space has them turned into 10, with noise."""
+    """300 rows of five classes in 8 dimensions. The second space has the same rows in 10 dimensions, rotated
+    and with noise."""
     n = 300
     d = 8
     labels = np.array([f"c{row % 5}" for row in range(n)])
@@ -87,7 +88,8 @@ def one_queue(monkeypatch, shared_queue):
 
 @pytest.fixture
 def files(own_store, tmp_path):
-    """Three classes in 12 dimensions; the same rows rotated, noisy, in another order; one row of each only there."""
+    """Two files. The first has rows of three classes in 12 dimensions. The second has the same rows, rotated,
+    with noise and in another order. One row of each is missing in the other."""
     rng = np.random.default_rng(5)
     labels = rng.integers(0, 3, 151)
     vectors = rng.normal(size=(151, 12)) + rng.normal(size=(3, 12))[labels]

@@ -1,6 +1,6 @@
-"""Every public function takes rows in every form, with the numbers of an array to the last bit, and refuses
-what is no matrix with one sentence that says how to fix it. Rows with ids are paired by id or refused, never by
-accident. A new public function needs a line here.
+"""Every public function accepts rows in every form and returns the same numbers as for an array, to the last
+bit. It refuses what is no matrix with one sentence that says how to fix it. Rows with ids are paired by id or
+refused, never by accident. A new public function needs a line here.
 
 Each test calls one function with all forms, so that none is exempt. Functions that take long get some forms
 in the fast tests and all in the slow ones; all rows come in by `relcore.spaces.space.matrix`.

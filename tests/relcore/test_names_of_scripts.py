@@ -95,7 +95,7 @@ def test_no_snippet_imports_anything_deeper():
     assert {path: names for path, names in deeper.items() if names} == {}
 
 
-# What public functions return that is data, a picture or a widget, so it has no report.
+# Types that public functions return and that need no report, because they are data, a picture or a widget.
 DATA = {
     "Any",
     "LatentSpace",

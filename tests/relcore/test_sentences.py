@@ -1,5 +1,5 @@
-"""No sentence of a report contradicts a number beside it: drawn inputs, whose printed verdicts are read back and
-compared with the printed numbers and limits. The 200 of `check` are in passport/test_check.py.
+"""No sentence of a report contradicts a number beside it. The inputs are random; the printed verdicts are
+read and compared with the printed numbers and limits. The 200 of `check` are in passport/test_check.py.
 """
 
 import re

@@ -26,7 +26,8 @@ GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
 TEXTS = [ROOT / "README.md", *(page for page in PAGES if page.parent.name != "extend")]  # those are excerpts
 MYPY = re.compile(r"(?m)^(.+?):(\d+): error: (.*)$")
-# Of a base class in another folder the report of completeness has no types; it names other faults so.
+# Words of pyright about a name without a type. Its report of completeness also has no types for base classes
+# in another folder, but says so in other words.
 FAULTS = re.compile("missing|Type argument")
 ABSENT = re.compile("dask_jobqueue|dask_kubernetes")  # libraries of examples that are not installed
 # Of ipywidgets; and the base Task[MigrationResult], which pyright cannot resolve in this package's own imports.
@@ -34,15 +35,15 @@ FOREIGN = {"relcore.panes.widget.PanesWidget.keys", "relcore.migrate.migration.M
 
 
 def examples(text: str) -> Iterable[tuple[int, str]]:
-    """The number and the code of each line of Python in Markdown; of each block all the lines before it are
-    empty, so that a checker counts as the text does."""
+    """For each block of Python in a Markdown text, the number of lines before it, and its code after that
+    many empty lines, so that a type checker reports the line numbers of the text."""
     for block in re.finditer(r"(?ms)^```(?:python|py)\n(.*?)^```", text):
         before = text.count("\n", 0, block.start(1))
         yield before, "\n" * before + block[1]
 
 
 def write_examples(folder: Path) -> dict[str, str]:
-    """Each block as a file; the text that it is of, by the file's path."""
+    """Write each block into a file. Returns path of the file → name of the text."""
     texts = {}
     for text in TEXTS:
         for before, code in examples(text.read_text(encoding="utf-8")):
@@ -116,7 +117,7 @@ def untyped(process: subprocess.Popen[str]) -> list[str]:
 
 
 def faults(checker: str, found: Found, texts: dict[str, str]) -> list[str]:
-    """What was found beside the mistakes, and the mistakes that were not."""
+    """Errors that were found besides the marked mistakes, and marked mistakes that were not found."""
     lines = SURFACE.read_text(encoding="utf-8").splitlines()
     marked = {number for number, line in enumerate(lines, start=1) if "# mistake:" in line}
     present = {one for one in found if not ABSENT.search(one[2])}

@@ -53,7 +53,7 @@ class ChromaIndex(Database):
         return str((self._rows.metadata or {}).get(ADAPTER, ""))
 
     def record(self, adapter: str) -> None:
-        # Chroma refuses its own keys here, which never change.
+        # Chroma refuses to change its own keys here, so leave them out.
         kept = {key: value for key, value in (self._rows.metadata or {}).items() if key[:5] != "hnsw:"}
         self._rows.modify(metadata={**kept, ADAPTER: adapter})
 

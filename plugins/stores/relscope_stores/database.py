@@ -45,11 +45,12 @@ class Database(VectorIndex):
 
     @abstractmethod
     def connect(self) -> None:
-        """Open the database; make an embedded one that is not there."""
+        """Open the database. An embedded one is created if it does not exist."""
 
     @abstractmethod
     def facts(self) -> tuple[int, int] | None:
-        """Rows and width of the collection (width 0 where no row tells it); None where there is none."""
+        """(rows, width) of the collection, with width 0 if it is unknown because there are no rows. None if
+        there is no collection."""
 
     @abstractmethod
     def create(self, width: int, adapter: str) -> None:
@@ -64,14 +65,14 @@ class Database(VectorIndex):
 
     @abstractmethod
     def rows(self, size: int, start: int) -> Iterator[StoredRows]:
-        """See `VectorIndex.read`; here the library may raise what it likes."""
+        """See `VectorIndex.read`. Errors of the library need not be caught here."""
 
     @abstractmethod
     def put(self, block: StoredRows) -> None:
-        """Write rows, over those of the same ids."""
+        """Write rows, and replace those with the same ids."""
 
     def finish(self) -> None:
-        """Make what was written count."""
+        """Commit the written rows."""
 
     def read(self, size: int, start: int) -> Iterator[StoredRows]:
         with clear_errors(self.place):
@@ -123,7 +124,7 @@ class Database(VectorIndex):
 
 @contextmanager
 def clear_errors(place: StorePlace) -> Iterator[None]:
-    """Whatever a library raises as one sentence, without the credentials of an address."""
+    """Raise any error of the library as one sentence, without the credentials of an address."""
     try:
         yield
     except SpaceError:

@@ -1,4 +1,4 @@
-"""Relative spaces: which anchors, how many, what each does, what harms, and what quantising costs."""
+"""Relative spaces: which anchors, how many, the influence of each, what harms, and the cost of quantising."""
 
 from __future__ import annotations
 
@@ -242,12 +242,12 @@ _N_CANDIDATES = 100
 # of each half
 _FEWEST_ROWS = 20
 _MOST_ROWS = 4000
-_ROUNDING = 1e-12  # of CKA, from its sums: less is no gain
+_ROUNDING = 1e-12  # rounding error of CKA from its sums: a smaller gain is none
 
 
 class AnchorInfluence(Study):
-    """Half of the rows that are no anchors choose: each anchor's effect is the score with it less the score
-    without it. The ten anchors whose deletion raises linear CKA most are dropped, one after the other; ten of
+    """The effect of an anchor is the score with it less the score without it, on half of the rows that are no
+    anchors. The ten anchors whose deletion raises linear CKA most are dropped, one after the other; ten of
     100 farthest-point rows are added in the same way. The other half scores the change.
     """
 

@@ -18,7 +18,7 @@ from relcore.studies.estimates import Estimate, chart, finding, findings_table, 
 from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 from relscope_studies.data import lines_by
 
-# of either side, with other texts; unseen rows among which one is guessed
+# vectors of each side, of different texts; number of unseen rows among which the stranger guesses
 ROWS = 1500
 TESTED = 500
 PAIRS = (0, 5, 15, 30, 100)
@@ -39,7 +39,7 @@ def _dropped(share: float) -> Defence:
 
 
 def _noise(size: float) -> Defence:
-    """Of `size` times the rows' own length."""
+    """Add noise whose length is `size` times that of the row."""
 
     def added(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         noise = rng.normal(size=X.shape).astype(np.float32) / np.sqrt(X.shape[1])
@@ -97,7 +97,7 @@ def exposed(
 
 
 def _kept(before: np.ndarray, after: np.ndarray, k: int = 10) -> float:
-    """Recall@10 of 500 rows as queries, which the owner defends as well."""
+    """Recall@10 of 500 rows as queries, which get the defence, too."""
     lists = []
     for rows in (before, after):
         near = rows[:TESTED] @ rows.T

@@ -1,4 +1,5 @@
-"""Citation graphs in the raw files of Planetoid, pickles of 2016, of which only listed objects are made."""
+"""Citation graphs in the raw files of Planetoid. These are pickles of 2016, from which only listed objects
+are created."""
 
 from __future__ import annotations
 

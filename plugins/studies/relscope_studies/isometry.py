@@ -256,11 +256,11 @@ def _two_nearest(rows: np.ndarray) -> np.ndarray:
     rows = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     scale = np.sqrt((rows**2).sum(axis=1).mean())
     rows = (rows / scale).astype(np.float32)
-    # |x − y|² = |x|² − 2 (x·y − |y|² / 2): one column more makes the nearest row the one with the largest
-    # inner product.
+    # |x − y|² = |x|² − 2 (x·y − |y|² / 2): with one more column, the nearest row has the largest inner
+    # product.
     base = np.column_stack([rows, -np.vecdot(rows, rows) / 2]).astype(np.float32)
     queries = np.column_stack([rows, np.ones(len(rows))]).astype(np.float32)
-    # Itself, and one more, where rounding puts another before it.
+    # k = 4: the two nearest rows, the row itself, and one more, in case rounding changes the order.
     near = nearest(queries, base, 4, unit=False).rows
     exact = np.linalg.norm(rows[near].astype(np.float64) - rows[:, None].astype(np.float64), axis=2)
     exact[near == np.arange(len(rows))[:, None]] = np.inf
@@ -279,8 +279,8 @@ _SCALED = ("disparity", *_LOSSES)
 
 
 class Isometry(Study):
-    """Pairs of trainings on the digits that differ in their random state alone, as many in each cell (a
-    network and a width): classifiers' last layers, autoencoders' codes.
+    """Train pairs of networks on the digits that differ only in their random state, equally many in each cell
+    (a network and a width). The spaces are the last layers of classifiers and the codes of autoencoders.
 
     Disparity: centre both, fit the best isometry and one scale (orthogonal Procrustes) on all training rows,
     and divide the squared error on held-out rows by their squared distance from the mean; the mean of both
@@ -400,8 +400,8 @@ def by_cell(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_residual(source: LatentSpace, target: LatentSpace, test: np.ndarray, times: float) -> LatentSpace:
-    """The target with its residual against the best isometric fit of the source scaled: 0 gives an isometry
-    of the source, 1 the target. The fit is on the rows not tested on.
+    """The target, with its residual from the best isometric fit of the source multiplied by a factor: 0 gives
+    an isometry of the source, 1 the target itself. The fit is on the rows not tested on.
     """
     known = np.setdiff1d(np.arange(len(source)), test)
     image = Procrustes().fit(source.vectors[known], target.vectors[known]).transform(source.vectors)
@@ -623,7 +623,7 @@ def needed(
 ) -> float | None:
     """The number of anchors, interpolated, at which the curve first reaches this share of its best value.
 
-    None where the best value is below `least`, or where only the last number comes to that share.
+    None if the best value is below `least`, or if only the last number reaches that share.
     """
     values = np.asarray(curve, dtype=float)
     wanted = share * values.max()

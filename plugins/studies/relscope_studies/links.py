@@ -156,11 +156,11 @@ _LITERAL = {"steps": 125, "learning_rate": 0.05}  # Table 3 of the paper, stitch
 
 
 class SeedCount(Study):
-    """Word2Vec and FastText of one corpus: 300 anchors, seeds among them, the rest hidden, the target's rows
-    shuffled.
+    """Two pairs of spaces. Word2Vec and FastText of one corpus: the seeds are some of 300 anchors, the others
+    are hidden, and the target's rows are shuffled.
 
-    English and French, of two corpora: the seeds are drawn from the Swadesh list, 207 basic words, and the
-    other pairs of that list are asked for. There a word has its one listed translation or is wrong.
+    English and French, from two corpora: seeds are drawn from the Swadesh list of 207 basic words, and the
+    other pairs of the list are hidden. Only the listed translation of a word counts as right.
     """
 
     title = "Number of seeds"
@@ -285,7 +285,7 @@ def _translated(settings: Settings, store: Store, report: Progress) -> tuple[Boo
     seeds = order[: settings["seeds"]]
     hidden = order[settings["seeds"] :]
     anchors = [one for one, _ in hidden]
-    if method == "paper":  # as many anchors as the paper: other words beside those that are scored
+    if method == "paper":  # as many anchors as in the paper: add words that are not scored
         others = np.setdiff1d(english.ids, [one for one, _ in pairs])
         more = np.random.default_rng(state).choice(others, _ANCHORS - len(pairs), replace=False)
         anchors += more.tolist()
@@ -546,8 +546,8 @@ class MigrationQuality(Study):
 
     Each run draws its pairs at random. Every method is scored as a bridge; the chosen one, cross-validated
     over queries, also with queries by both models. The verdict of half of the queries is tried on the other
-    half; the same pairs, shuffled, and shifted by one row, are shown to the check of pairs. On Cranfield all
-    rows are searched, among the sentences the held-out ones.
+    half; the same pairs, shuffled, and shifted by one row, are shown to the check of pairs. On Cranfield, all
+    rows are searched; of the sentences, the held-out ones.
     """
 
     title = "Migration: pairs and methods"
@@ -705,7 +705,8 @@ def _accepted(new: np.ndarray, old: np.ndarray) -> bool:
 
 
 def shares_of(table: pd.DataFrame) -> dict[str, Estimate]:
-    """Shares of the models and numbers of pairs where all draws are so: draws resemble each other."""
+    """The share of cells (models and number of pairs) for which a statement holds in all draws. Draws of one
+    cell are not independent."""
     flags = {
         "chosen within .01 of the best method": table[CHOSEN] >= table[BEST] - _CLOSE,
         "verdicts that other queries do not contradict": ~table.contradicted.astype(bool),

@@ -30,7 +30,7 @@ from relscope_studies.graphs import load_graph
 if TYPE_CHECKING:
     import torch
 
-# The networks, as in ReSi's code: layers, dropout, learning rate, weight decay.
+# Settings of the networks, as in ReSi's code: layers, dropout, learning rate, weight decay.
 
 ARCHITECTURES = {"gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT"}
 _KINDS = {"gcn": (3, 0.5, 0.01, 0.0), "sage": (3, 0.5, 0.005, 5e-4), "gat": (2, 0.6, 0.005, 5e-4)}
@@ -231,8 +231,8 @@ def other_labels(labels: np.ndarray, share: float, random_state: int, n_classes:
     return changed
 
 
-# What makes the networks of a group alike: a share of wrong labels, a class beside each node's features that
-# is right for a share of the nodes, or a share of edges that is left out while the network is trained.
+# What the networks of a group have in common: a share of wrong labels; a class added to the features, which
+# is right for a share of the nodes; or a share of edges that are left out in training.
 _GROUPS: dict[str, dict[str, float]] = {
     "normal": {},
     "labels 25": {"labels": 0.25},
@@ -251,7 +251,7 @@ _TESTS = {
 
 
 def _models(n_states: int) -> list[tuple[str, int]]:
-    """Group and random state of each network; of the normal ones there are twice as many."""
+    """(group, random state) of each network. The group "normal" has twice as many networks as the others."""
     counts = {group: 2 * n_states if group == "normal" else n_states for group in _GROUPS}
     return [(group, state) for group, count in counts.items() for state in range(count)]
 
@@ -271,7 +271,7 @@ def _given(graph: Any, group: dict[str, float], state: int) -> dict[str, Any]:
     if "labels" in group:
         y = torch.from_numpy(other_labels(y.numpy(), group["labels"], state, n_classes))
     if "shortcut" in group:
-        told = graph.y.numpy().copy()  # ReSi tells the true class of the nodes outside the three parts
+        told = graph.y.numpy().copy()  # as in ReSi, nodes outside of the three parts keep their true class
         for part in ("train_mask", "val_mask"):
             nodes = getattr(graph, part).numpy()
             told[nodes] = other_labels(told[nodes], 1 - group["shortcut"], state, n_classes)
@@ -284,8 +284,8 @@ def _given(graph: Any, group: dict[str, float], state: int) -> dict[str, Any]:
 def compared_nodes(graph: Any) -> tuple[np.ndarray, np.ndarray]:
     """Choose the test nodes, and up to 300 validation nodes as anchors.
 
-    Of test nodes with the same neighbours, themselves among these, the first alone is taken: a GCN gives them
-    equal rows, so that chance levels by permutation would be too low.
+    Of test nodes with the same neighbours (including themselves), only the first is taken. A GCN gives them
+    equal rows, and chance levels by permutation would be too low.
     """
     around: list[set[int]] = [{node} for node in range(len(graph.y))]
     for source, target in graph.edge_index.T.tolist():
@@ -307,7 +307,7 @@ OURS = "relative cosine"
 _DIRECTED = ("pwcca", "cycle knn")  # the mean of both directions
 _FEW_ROWS = 500  # of measures that permute a matrix of rows × rows, or need its eigenvalues
 _ON_FEW = ("kernel cka", "rsa", "second-order cosine", "imd")
-_PERMUTATIONS = 10  # tell the mean of a chance level to a third of its spread
+_PERMUTATIONS = 10  # enough for the mean of a chance level, up to a third of its spread
 
 
 def pair_scores(
@@ -684,7 +684,7 @@ def ranks(table: pd.DataFrame, prefix: str) -> pd.DataFrame:
 def _heat_map(
     table: pd.DataFrame, prefix: str, names: Sequence[str], form: str, parts: Sequence[pd.DataFrame] = ()
 ) -> Matrices:
-    """Of the means over all networks, or a panel for each part of the table, of one network."""
+    """A heat map of the means over all networks or, with `parts`, a panel for each part of the table."""
     titles = tuple(METRICS[name].title for name in names)
     panels = []
     columns = {f"{prefix}{name}": title for name, title in SCORES.items()}

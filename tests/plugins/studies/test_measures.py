@@ -136,7 +136,7 @@ def test_of_nodes_with_the_same_neighbours_one_is_compared(small_graph):
 
 
 class Here:
-    """What a job is given, but for its place."""
+    """The arguments of a job, without its place."""
 
     def __init__(self, store, key):
         self.store = store

@@ -42,7 +42,8 @@ def test_term_is_that_of_texts_of_cluster_not_most_frequent_one(islands, rng):
 
 
 def test_stop_words_name_no_cluster_even_where_only_its_texts_have_them(islands, rng):
-    """As in clusters of pooled words, which follow the lengths of texts: "the · that", "companies · are"."""
+    """As in clusters of pooled word vectors, which follow the lengths of texts; their names were "the · that"
+    and "companies · are"."""
     coordinates, groups = islands
     ids = [f"row/{i}" for i in range(400)]
     space = LatentSpace(np.c_[coordinates, 2 * rng.normal(size=(400, 20))], ids)

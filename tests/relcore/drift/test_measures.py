@@ -120,7 +120,8 @@ def test_rank_of_own_row_and_neighbours_among_old_rows(few_rows, other_rows):
 
 
 def test_duplicates_are_neither_lost_nor_changed_by_noise(few_rows):
-    """Each row four times, and two neighbours: noise decides which of its three twins they are."""
+    """Each row occurs four times, and k is 2: noise decides which two of a row's three copies are its
+    neighbours."""
     twins = np.repeat(few_rows[:50], 4, axis=0)
     rng = np.random.default_rng(9)
     pair = [with_jitter(twins, 1e-3, rng) for _ in range(2)]

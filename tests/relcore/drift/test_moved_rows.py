@@ -1,4 +1,4 @@
-"""The map of a drift: what moved stands out, and what only turned does not."""
+"""The map of a drift: rows that moved stand out; a mere rotation does not show."""
 
 import numpy as np
 import pytest

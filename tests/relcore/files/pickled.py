@@ -19,15 +19,15 @@ BOMB = bytes.fromhex("80044B0172FFFFFF7F2E")  # ten bytes that make the unpickle
 
 @dataclass(frozen=True)
 class Case:
-    """`write(folder, None)` gives a file that is read, `write(folder, pickled)` one of the same name with a
-    pickle; `load(folder)` reads either."""
+    """`write(folder, None)` writes a valid file, and `write(folder, pickled)` a file of the same name that
+    has a pickle in it. `load(folder)` reads the one that is there."""
 
     write: Callable[[Path, bytes | None], Path]
     load: Callable[[Path], object]
 
 
 def npy(pickled, rows=2):
-    """The bytes of a .npy, of objects if there is a pickle."""
+    """The bytes of a .npy: of numbers, or of the pickled objects."""
     stream = io.BytesIO()
     if pickled is None:
         np.save(stream, np.eye(rows, dtype=np.float32))

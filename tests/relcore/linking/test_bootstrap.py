@@ -1,4 +1,4 @@
-"""Anchors found again in rotations and not where there is nothing to find; guesses are scored nowhere."""
+"""Anchors are found in rotated spaces and not in unrelated ones; guessed pairs are never scored."""
 
 import json
 from contextlib import suppress

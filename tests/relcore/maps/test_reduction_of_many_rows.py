@@ -62,8 +62,8 @@ def test_placed_rows_lie_beside_their_class_and_shuffled_rows_do_not(rows, class
 
 @pytest.fixture
 def linear_layout(monkeypatch):
-    """In UMAP's place a product: UMAP makes another map of the last bits, and these differ by processor
-    between block sizes.
+    """A product replaces UMAP, because UMAP depends on the last bits of its input. These differ between block
+    sizes on some processors.
     """
 
     def place(X):

@@ -1,4 +1,4 @@
-"""Which rows are drawn in whose colour, and maps that keep their orientation."""
+"""Which rows are drawn, in which colours, and maps that keep their orientation."""
 
 from itertools import pairwise
 

@@ -30,7 +30,8 @@ COLORS = [[0, 114, 178], [213, 94, 0]]
 
 
 def run(expression, **values):
-    """The value of an expression, or of its promise, of what the scripts define; arrays keep their type."""
+    """The value of a JavaScript expression that uses names of the scripts; a promise is awaited. Arrays keep
+    their type."""
     names = []
     for name, value in values.items():
         kind = None

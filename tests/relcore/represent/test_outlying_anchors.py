@@ -41,8 +41,8 @@ def test_planted_wrong_pairs_of_words_come_first(words):
 
 @pytest.mark.parametrize("n_wrong", [0, 20])
 def test_number_of_wrong_pairs_of_words_is_within_its_interval(words, n_wrong):
-    """Of 4 draws at most one is outside: 95 % intervals; two come once in 70 times. No draw with wrong pairs
-    is found to have none."""
+    """Of 4 draws at most one is outside: 95 % intervals; two come once in 70 times. No audit of a draw with
+    wrong pairs says that there are none."""
     within = 0
     for state in range(4):
         found = audit_pairs(*directions(words, 50 + state, n_wrong, 200)[:2])

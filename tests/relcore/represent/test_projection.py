@@ -1,4 +1,5 @@
-"""RelativeProjection: what it does not see, what it does, and its oracles."""
+"""RelativeProjection: changes that it is invariant to, changes that it is not invariant to, and its
+oracles."""
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ CHANGES = {
     "scale": lambda X: 7.5 * X,
     "shift": lambda X: X + np.linspace(-2, 3, D),
 }
-# Which changes each coordinate function must not see, uncentred; centring adds the shift to all of them.
+# The changes to which each similarity is invariant without centring. With centring, all are also invariant to
+# a shift.
 KEEPS = {
     "cosine": {"rotation", "reflection", "scale"},
     "whitened": {"rotation", "reflection", "scale"},

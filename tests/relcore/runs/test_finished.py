@@ -89,8 +89,8 @@ def test_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
 
 
 def test_an_encoder_gives_the_finished_space_again(tmp_path):
-    """To the bit on one processor. On others the order of sums differs in the last bits, which training
-    widens.
+    """To the bit on one processor. On others, sums are computed in another order and differ in their last
+    bits, and training amplifies this.
     """
     example = EXAMPLES["sentences"]
     finished = BundledResults()

@@ -193,7 +193,7 @@ def test_axes_of_rounding_do_not_count(d):
     assert min(svcca(X, Y), pwcca(X, Y), gulp(X, Y, ridge=0)) > 0.99
 
 
-# What each is unchanged by, all metrics that there are.
+# The changes to which each metric is invariant, for all metrics.
 
 
 def changed(X, change):

@@ -136,7 +136,7 @@ def test_the_null_is_that_of_spaces_really_permuted(make_pair, metric, conventio
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_chance_level_of_mrr_is_harmonic_number_over_rows_however_few_are_asked(make_pair, convention):
-    # Permuted among the queries alone, 1 of 100 would stay where it is, and the chance level would be three
+    # If only the queries were permuted, 1 of 100 would keep its place, and the chance level would be three
     # times as high.
     source, target = make_pair(n=4000, noise=0.1)
     found = find_neighbours(source, target, 10, convention, n_queries=100)

@@ -1,4 +1,4 @@
-"""A study of nothing much, that leaves a line in a log each time that a run is computed."""
+"""A small study for tests. It writes a line to a log whenever it computes a run."""
 
 import os
 import time
