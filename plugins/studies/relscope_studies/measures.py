@@ -1,4 +1,4 @@
-"""Which measure of similarity tells networks apart whose likeness is known? The tests of ReSi on a graph."""
+"""Which measures of similarity recognise networks that are known to be similar? The tests of ReSi on a graph."""
 
 from __future__ import annotations
 
@@ -537,7 +537,7 @@ class MeasuresTested(Study):
     """
 
     title = "Measures of similarity"
-    question = "Which measure of similarity tells networks apart whose likeness is known?"
+    question = "Which measures of similarity recognise networks that are known to be similar?"
     paper = "Klabunde et al. 2025 (ReSi)"
 
     options = (
