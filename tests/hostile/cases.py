@@ -29,7 +29,7 @@ class Case:
     """One input.
 
     `read` reads the `files` through Relscope, in a separate process whose working folder has them. If it
-    accepts them, it must return the `truth`; if that is None, it must refuse them. With `accept`, it must
+    accepts them, it must return the `truth`. Without a `truth`, it must refuse them. With `accept`, it must
     accept them, so that a reader that refuses everything fails. The error must contain one of `names`, by
     default those of the files, and a `remedy` after a semicolon. For settings, "expected …, got …" is enough.
     `allowed` are events that Python audits as execution but that are harmless here, such as unpickling a

@@ -1,4 +1,4 @@
-"""Which measures of similarity recognise networks that are known to be similar? The tests of ReSi on a graph."""
+"""Which measures of similarity recognise networks that are known to be similar? The tests of ReSi."""
 
 from __future__ import annotations
 
