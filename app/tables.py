@@ -38,10 +38,10 @@ def chosen_rows(
     look |= {"selection_mode": _SEVERAL if several else _ONE, "hide_index": hide_index}
     state = st.dataframe(table, key=key, on_select="rerun", **look)
     # Ignore rows beyond the end, because the selection may come from an earlier, longer table.
-    return [row for row in _rows_of(state) if row < len(table)]
+    return [row for row in rows_of_state(state) if row < len(table)]
 
 
-def _rows_of(state: Any) -> list[int]:
+def rows_of_state(state: Any) -> list[int]:
     """The numbers of the ticked rows, and of the row whose cell was clicked."""
     return list(dict.fromkeys([*state.selection.rows, *(row for row, _ in state.selection.cells)]))
 
@@ -51,7 +51,7 @@ def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
     place = f"{key}-{digest_of(table['id'].tolist())[:8]}"
 
     def brush() -> None:
-        session.select(tuple(table["id"].iloc[_rows_of(st.session_state[place])]))
+        session.select(tuple(table["id"].iloc[rows_of_state(st.session_state[place])]))
 
     st.dataframe(table, key=place, hide_index=True, on_select=brush, selection_mode=_SEVERAL, **look)
 

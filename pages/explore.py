@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import compute, panes, session, toolbar
 from app.anchors import effect
-from app.compare import choosers
+from app.compare import choosers, row_table
 from app.compare.headline import (
     headline,
     in_words,
@@ -60,7 +60,10 @@ quickly = compute.is_scored_quickly(pair)
 with toolbar.panes_first(above, scored_quickly=quickly):
     drawing = panes.draw(panes.inputs(models, workspace, edges=edges_of(models)))
     with st.container(key="explore-body"):
-        picture, side = st.columns([3.3, 1], gap="medium")
+        widths = [3.3, 1]
+        if row_table.is_open():
+            widths = [1.9, 1]
+        picture, side = st.columns(widths, gap="medium")
     with picture:
         height = 720
         if len(drawing.scene.panes) <= len(models.spaces):
@@ -77,6 +80,7 @@ with picture:
         scores = None
         if compute.can_be_scored(pair, workspace.anchors):
             scores = partial(scores_figure, workspace, models)
+        row_table.switch()
         panes.export_bar(drawing, "explore", in_words(workspace), scores)
         panes.follow(drawing)  # here, progress bars cover no row and move nothing
     with st.container(horizontal=True, vertical_alignment="center", key="effect"):
@@ -86,6 +90,8 @@ with picture:
             st.caption(f"{' and '.join(map(plain, model_names(models)[:2]))}:", width="content")
         effect.draw(workspace, pair)
 with side:
+    if row_table.is_open():
+        row_table.draw(workspace, pair)
     inspector(pair)
 
 EXPLORE.draw_tabs(workspace, models, compute.view(models, workspace))
