@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 
 import streamlit as st
 
@@ -13,12 +17,22 @@ from app.plain_text import plain_html
 from relcore.base.access import is_shared
 from relcore.training.two_networks import TASKS, TwoNetworks
 
+_EPOCHS_SHOWN = 5
 _FOLDER = "relscope.trained-here"
 _CONCLUSION = "relscope.training-conclusion"
 
 
+@cache
+def _import_torch() -> None:
+    """Import PyTorch once, in another thread, while the user reads the choosers: it takes seconds."""
+    if find_spec("torch"):
+        Thread(target=import_module, args=("torch",), daemon=True).start()
+
+
 def choosers() -> bool:
     """Draw the choosers and the button. Returns whether the button was clicked."""
+    if not is_shared():
+        _import_torch()
     titles = {name: task.title for name, task in TASKS.items()}
     remembered(
         st.selectbox, "They learn", list(TASKS), format_func=titles.get, key="training.task", width=340
@@ -46,7 +60,8 @@ def train() -> None:
     bar = st.progress(0.0, text="The networks learn …")
     networks = TwoNetworks(place, st.session_state["training.task"], int(st.session_state["training.state"]))
     for epoch in networks.train():
-        bar.progress(epoch / networks.epochs, text=f"Epoch {epoch} of {networks.epochs}")
+        if epoch % _EPOCHS_SHOWN == 0:  # each message takes the browser longer than an epoch
+            bar.progress(epoch / networks.epochs, text=f"Epoch {epoch} of {networks.epochs}")
     bar.progress(1.0, text="Comparing five pairs …")
     st.session_state[_CONCLUSION] = networks.conclusion().sentence()
     st.session_state[_FOLDER] = str(place)

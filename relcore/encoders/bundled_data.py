@@ -24,20 +24,32 @@ from relcore.runs.store import Store
 # Handwritten digits: 1,797 scans of 8 × 8 pixels.
 
 
+def read_digits() -> tuple[np.ndarray, np.ndarray]:
+    """The pixels (1797, 64), 0 to 16, and the digits (1797,), as ``sklearn.datasets.load_digits`` reads
+    them."""
+    # The reader of the package imports all of it, which takes seconds, so its file is read here.
+    table = (package_folder("sklearn") or Path()) / "datasets" / "data" / "digits.csv.gz"
+    if table.is_file():
+        rows = np.loadtxt(table, delimiter=",")
+        return rows[:, :-1], rows[:, -1].astype(int)
+    from sklearn.datasets import load_digits
+
+    return load_digits(return_X_y=True)
+
+
 def digits_dataset(spec: DatasetSpec) -> Dataset:
     """The digits as grey images (mode "L", 0 to 255) with labels "0" to "9"."""
     from PIL import Image
-    from sklearn.datasets import load_digits
 
     refuse_look(spec.settings(look="plain")["look"])
-    digits = load_digits()
-    pixels = np.round(digits.images[: spec.limit] * (255 / 16)).astype(np.uint8)
+    rows, digits = read_digits()
+    pixels = np.round(rows[: spec.limit].reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
     return Dataset(
         lambda start, stop: [Image.fromarray(scan) for scan in pixels[start:stop]],
         [f"digits/{row}" for row in range(len(pixels))],
         name="digits",
         kind="images",
-        labels=digits.target[: spec.limit],
+        labels=digits[: spec.limit].astype(str).tolist(),
         content=lambda: [pixels.tobytes()],
     )
 

@@ -53,6 +53,22 @@ class ProcessSetting:
 
 
 _one_thread = ProcessSetting()
+_one_thread_in_torch = ProcessSetting()
+
+
+@contextmanager
+def one_thread_in_torch() -> Iterator[None]:
+    """Within the block, PyTorch computes in one thread. For thousands of small products, that is as fast on
+    an idle machine. On a busy one, several threads would wait for each other at each product."""
+    import torch
+
+    def change() -> int:
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        return before
+
+    with _one_thread_in_torch.changed(change, torch.set_num_threads):
+        yield
 
 
 # Each block uses one BLAS thread, and as many blocks run at once as BLAS has threads. So the steps between

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from relcore.base.errors import extra, need_one_of
 from relcore.base.numbers import short
+from relcore.encoders.bundled_data import read_digits
+from relcore.engine.threads import one_thread_in_torch
 from relcore.scores.score import Interval
 from relcore.training.agreement import OWN, RELATIVE, TrainingSpec, compare_runs
 from relcore.training.runs import Run, open_run
@@ -34,6 +36,10 @@ _BATCH = 64
 _FRAMES = 16
 _PROBE = 600  # held-out digits, which are watched
 _RATE = 2e-3
+# of Adam
+_DECAY_OF_MEANS = 0.9
+_DECAY_OF_SQUARES = 0.999
+_LEAST_SCALE = 1e-8
 NAMES = ("first", "second")
 
 
@@ -177,11 +183,11 @@ class TwoNetworks:
         return self._stack.tensor(labels[:, :n]), labels[:, n:]
 
     def _watched(self, one: int, folder: Path, steps: int) -> Watch:
-        (pictures, digits) = self._probe
+        digits = self._probe[1]
         watched = watch(
             folder,
             self._stack.network(one),
-            pictures,
+            self._stack.whole(self._probe[0]),
             LAYER,
             steps=steps,
             total=self.epochs,
@@ -201,7 +207,8 @@ class TwoNetworks:
         if epochs is not None:
             last = min(last, self.epoch + epochs)
         while self.epoch < last:
-            self._train_once()
+            with one_thread_in_torch():
+                self._train_once()
             self.epoch += 1
             rights = self._accuracies()
             for watched, right in zip(self._shown, rights, strict=False):
@@ -265,10 +272,15 @@ class _Stack:
             bias = torch.empty(n, out).uniform_(-reach, reach, generator=generator)
             self._weights.append(weight.requires_grad_())
             self._biases.append(bias.requires_grad_())
-        self._optimizer = torch.optim.Adam([*self._weights, *self._biases], lr=_RATE)
+        self._optimizer = Adam([*self._weights, *self._biases], _RATE)
 
     def tensor(self, values: np.ndarray) -> torch.Tensor:
         return self._torch.from_numpy(np.ascontiguousarray(values))
+
+    def whole(self, rows: np.ndarray) -> Any:
+        """The rows as a loader of a single batch: they are small, and each batch costs a pass of its own."""
+        data = self._torch.utils.data
+        return data.DataLoader(data.TensorDataset(self.tensor(rows)), batch_size=len(rows))
 
     def network(self, number: int) -> torch.nn.Module:
         """One of the networks as a module. It shares its weights with the stack, so it learns with it."""
@@ -290,7 +302,6 @@ class _Stack:
         entropy = self._torch.nn.functional.cross_entropy
         # A sum over networks: the gradient of each is what it would be alone.
         loss = entropy(scores.flatten(0, 1), labels.flatten(), reduction="sum") / X.shape[1]
-        self._optimizer.zero_grad()
         loss.backward()
         self._optimizer.step()
 
@@ -305,6 +316,37 @@ class _Stack:
             if number < len(self._weights) - 1:
                 X = X.relu()
         return X
+
+
+class Adam:
+    """Adam with the usual settings of `torch.optim.Adam`, and to the last bit its steps.
+
+    The first optimizer of PyTorch in a process imports its compiler, which takes longer than this training.
+    """
+
+    def __init__(self, parameters: list[torch.Tensor], rate: float) -> None:
+        import torch
+
+        self.parameters = parameters
+        self.rate = rate
+        self.n_steps = 0
+        self._no_grad = torch.no_grad
+        self._means = [torch.zeros_like(one) for one in parameters]
+        self._squares = [torch.zeros_like(one) for one in parameters]
+
+    def step(self) -> None:
+        """Change the parameters by their gradients, and clear these."""
+        self.n_steps += 1
+        size = self.rate / (1 - _DECAY_OF_MEANS**self.n_steps)
+        scale = (1 - _DECAY_OF_SQUARES**self.n_steps) ** 0.5
+        with self._no_grad():
+            for one, mean, square in zip(self.parameters, self._means, self._squares, strict=True):
+                gradient = one.grad
+                assert gradient is not None
+                mean.lerp_(gradient, 1 - _DECAY_OF_MEANS)
+                square.mul_(_DECAY_OF_SQUARES).addcmul_(gradient, gradient, value=1 - _DECAY_OF_SQUARES)
+                one.addcdiv_(mean, (square.sqrt() / scale).add_(_LEAST_SCALE), value=-size)
+                one.grad = None
 
 
 def _ends_of(runs: list[Run]) -> tuple[float, float, float, float]:
@@ -330,9 +372,7 @@ def _split_digits(
     random_state: int,
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """The pictures (n, 64) to train on; the probe's pictures with their digits; the digits of both."""
-    from sklearn.datasets import load_digits
-
-    X, digits = load_digits(return_X_y=True)
+    X, digits = read_digits()
     X = (X / 16).astype(np.float32)
     order = np.random.default_rng(random_state).permutation(len(X))
     probe = order[:_PROBE]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.training.agreement import OWN, compare_runs
-from relcore.training.two_networks import PAIRS, TASKS, TwoNetworks
+from relcore.training.two_networks import PAIRS, TASKS, Adam, TwoNetworks
 
 torch = pytest.importorskip("torch")
 EPOCHS = 8
@@ -62,3 +62,17 @@ def test_a_network_of_the_stack_learns_as_it_would_alone(tmp_path):
     networks.close()
     for mine, stacked in zip(module.parameters(), alone.parameters(), strict=True):
         np.testing.assert_allclose(mine.detach(), stacked.detach(), atol=1e-5)
+
+
+def test_steps_are_those_of_adam():
+    torch.manual_seed(0)
+    ours = [torch.randn(4, 3).requires_grad_(), torch.randn(5).requires_grad_()]
+    theirs = [one.detach().clone().requires_grad_() for one in ours]
+    steps = Adam(ours, 2e-3), torch.optim.Adam(theirs, lr=2e-3)
+    for _ in range(20):
+        for parameters, optimizer in zip((ours, theirs), steps, strict=True):
+            (parameters[0].sin().sum() * parameters[1].pow(2).sum()).backward()
+            optimizer.step()
+        steps[1].zero_grad()
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one.detach(), other.detach())
