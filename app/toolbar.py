@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -17,6 +18,7 @@ from app.named_files import with_file_paths
 from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
 from app.plain_text import plain, plain_name
+from app.session_archive import has_own_data, paths_in, session_archive, unpack
 from app.widgets import (
     choose_anchors,
     projection_choosers,
@@ -303,15 +305,24 @@ def _session_file(workspace: Workspace) -> None:
             on_click="ignore",
             width="stretch",
         )
-        uploaded = st.file_uploader("Open a session file", type="json", key="session.file")
-        if uploaded is not None:
-            st.button(
-                "Open the session", on_click=_open_session, args=(uploaded.getvalue(),), width="stretch"
+        if has_own_data(workspace):
+            st.download_button(
+                "Save with data",
+                data=lambda: session_archive(workspace, digests, chosen),
+                file_name="relscope-session.zip",
+                mime="application/zip",
+                icon=":material/folder_zip:",
+                on_click="ignore",
+                width="stretch",
+                help="One file to send: the session and the vectors of its spaces.",
             )
+        uploaded = st.file_uploader("Open a session file", type=["json", "zip"], key="session.file")
+        if uploaded is not None:
+            st.button("Open the session", on_click=_open_session, args=(uploaded,), width="stretch")
         st.caption(
-            "A session file holds your choices: spaces, anchors, removed rows and selection. It names your"
-            " files and does not contain them: load them first, then open it. For the bundled spaces, the"
-            " address bar is a link to this view."
+            "A session file holds your choices: spaces, anchors, removed rows and selection. A .json names"
+            " your files and does not contain them: load them first, then open it. A .zip contains them. For"
+            " the bundled spaces, the address bar is a link to this view."
         )
         st.button(
             "Start a new session",
@@ -334,9 +345,20 @@ def session_file(workspace: Workspace, digests: dict, selection: tuple[str, ...]
     return with_selection(without_paths(session_json(workspace, digests)), selection)
 
 
-def _open_session(content: bytes) -> None:
+def _read_session(uploaded: Any) -> tuple[bytes, Callable[[Any], Any]]:
+    """The content of a session file, and the function that finds the files of its spaces. An archive is
+    unpacked into the session's uploads."""
+    if not uploaded.name.lower().endswith(".zip"):
+        return uploaded.getvalue(), with_file_paths
+    path = session.keep_upload(uploaded)
+    folder = path.with_suffix("")
+    return unpack(path, folder), paths_in(folder)
+
+
+def _open_session(uploaded: Any) -> None:
     try:
-        workspace, digests = from_session_file(content, with_file_paths)
+        content, rejoined = _read_session(uploaded)
+        workspace, digests = from_session_file(content, rejoined)
         chosen = selections.from_session_file(content)
         for spec, digest in digests.items():
             now = compute.load_space(spec).digest

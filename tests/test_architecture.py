@@ -78,6 +78,7 @@ APP_FLOORS = (
     "exports",
     "items",
     "named_files",
+    "session_archive",
     "sources",
     "tables",
     "jobs",

@@ -14,10 +14,26 @@ from relcore.files.formats import readable, suffix_of, usable_bytes
 # Files beside the vectors: lists of ids and labels, and the vocabulary of a model
 
 
+_WITH_TOKENS = (".safetensors", ".pt", ".pth", ".bin")
+_VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt")
+
+
+def files_beside(path: Path) -> list[Path]:
+    """The files beside the vectors that may be read with them, if the session may read these."""
+    places = [_sidecar(path, what) for what in ("ids", "labels")]
+    if suffix_of(path) in _WITH_TOKENS:
+        places += map(path.with_name, _VOCABULARIES)
+    return [place for place in places if place != path and place.is_file() and access.beside(path, place)]
+
+
+def _sidecar(path: Path, what: str) -> Path:
+    return path.with_name(f"{path.name[: -len(suffix_of(path))]}.{what}.txt")
+
+
 def sidecar_lines(path: Path, what: str, n: int, limit: int | None) -> list[str] | None:
     """The n lines of `<stem>.ids.txt` or `<stem>.labels.txt`, without empty lines at the end. None if there
     is no such file."""
-    sidecar = path.with_name(f"{path.name[: -len(suffix_of(path))]}.{what}.txt")
+    sidecar = _sidecar(path, what)
     if sidecar == path or not sidecar.is_file() or not access.beside(path, sidecar):
         return None
     size = sidecar.stat().st_size
@@ -43,7 +59,7 @@ def token_ids(path: Path, n: int) -> list[str] | None:
     A row without a token, which only pads the number of rows, gets an id such as "[row 30522]". Raises a
     SpaceError if the vocabulary cannot be read, or has more tokens than there are rows.
     """
-    places = map(path.with_name, ("tokenizer.json", "vocab.json", "vocab.txt"))
+    places = map(path.with_name, _VOCABULARIES)
     vocabulary = next((item for item in places if item.is_file() and access.beside(path, item)), None)
     if vocabulary is None:
         return None

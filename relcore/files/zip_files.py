@@ -1,4 +1,4 @@
-"""The pictures in a .zip file."""
+"""The files in a .zip file: pictures, or a session with its spaces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError
 from relcore.files import confined
 from relcore.files.formats import readable
 
-# Unpack the pictures of a .zip file into a folder. The confined process reads the archive and writes
+# Unpack the files of a .zip file into a folder. The confined process reads the archive and writes
 # nothing.
 #
 # Names and sizes are checked in both processes: names must stay below the folder, and reading stops at the
@@ -28,21 +28,30 @@ _MOST_PARTS = 12
 _LIBRARIES = ("zipfile", "zlib", "bz2", "lzma", "encodings.cp437")
 
 
-def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
+def unpack(
+    path: Path,
+    folder: Path,
+    suffixes: Sequence[str],
+    what: str = "pictures",
+    most_of_one: int = _MOST_OF_ONE,
+) -> None:
     """Write the files with these suffixes into an empty folder. If one folder of the archive contains all of
-    them, that folder is omitted from their paths.
+    them, that folder is omitted from their paths. Errors name the files by `what`.
 
     Raises
     ------
     SpaceError
         The file is not a zip file, or is damaged or encrypted. It contains no file with these suffixes. It
-        has more than `MOST_FILES` files, one file larger than 64 MB, or more than `MOST_BYTES` in all. A name
-        leads out of the folder, occurs twice, or is also the name of a folder.
+        has more than `MOST_FILES` files, one larger than `most_of_one` bytes (by default 64 MB), or more than
+        `MOST_BYTES` in all. A name leads out of the folder, occurs twice, or is also the name of a folder.
     """
     seen: set[str] = set()
     folders: set[str] = set()
     size = 0
-    for name, content in confined.stream(pictures, path, _LIBRARIES, suffixes=list(suffixes)):
+    found = confined.stream(
+        contents, path, _LIBRARIES, suffixes=list(suffixes), what=what, most_of_one=most_of_one
+    )
+    for name, content in found:
         place = _relative_path(name, path, suffixes)
         size = size + len(content)
         folded = place.as_posix().casefold()
@@ -59,12 +68,12 @@ def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
         target.write_bytes(content.tobytes())
     if not seen:
         raise SpaceError(
-            f"{path.name}: expected pictures ({', '.join(suffixes)}), got none; pack the folder with them"
+            f"{path.name}: expected {what} ({', '.join(suffixes)}), got none; pack the folder with them"
         )
 
 
-def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
-    """Yield the name and the bytes of each picture of an archive; runs in the confined process."""
+def contents(path: Path, suffixes: Sequence[str], what: str, most_of_one: int) -> Iterator[list[Any]]:
+    """Yield the name and the bytes of each wanted file of an archive; runs in the confined process."""
     with zipfile.ZipFile(path) as archive:
         found = [
             (_relative_path(item.filename, path, ()), item)
@@ -73,24 +82,24 @@ def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
         ]
         found = [(place, item) for place, item in found if _is_wanted(place, suffixes)]
         if got := _refused(found):
-            raise SpaceError(f"{path.name}: expected pictures in folders, got {got}; pack it again")
+            raise SpaceError(f"{path.name}: expected {what} in folders, got {got}; pack it again")
         heads = {place.parts[0] for place, _ in found}
         n_omitted = 0
         if len(heads) == 1 and all(len(place.parts) > 2 for place, _ in found):
             n_omitted = 1  # one folder contains all others
         for place, item in found:
             with archive.open(item) as stream:
-                content = stream.read(_MOST_OF_ONE + 1)
-            if len(content) > _MOST_OF_ONE:
+                content = stream.read(most_of_one + 1)
+            if len(content) > most_of_one:
                 raise SpaceError(
-                    f"{path.name}: expected pictures of at most {readable(_MOST_OF_ONE)}, got a larger one,"
+                    f"{path.name}: expected {what} of at most {readable(most_of_one)}, got a larger one,"
                     f" {item.filename!r:.80}; leave it out"
                 )
             yield ["/".join(place.parts[n_omitted:]), np.frombuffer(content, np.uint8)]
 
 
 def _refused(found: Sequence[tuple[PurePosixPath, zipfile.ZipInfo]]) -> str:
-    """Why an archive with these pictures is not unpacked; "" if it is."""
+    """Why an archive with these files is not unpacked; "" if it is."""
     names = {place.as_posix().casefold() for place, _ in found}
     size = sum(item.file_size for _, item in found)
     if len(found) > MOST_FILES:
