@@ -6,6 +6,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from relcore.maps.pane_maps import View
 from relcore.represent.similarity import mean_of
 from relcore.spaces.space import LatentSpace
 
+Texts = Callable[[Sequence[str]], list[str]]  # from ids to texts
 _CENTRAL = 20
 _MOSTLY = 0.5
 
@@ -71,7 +73,8 @@ def _name(space: LatentSpace, members: np.ndarray, units: np.ndarray, centre: np
 _MOST_LABELS = 50
 _FEWEST_ROWS = 60
 _CLUSTERS = (4, 14)
-_FITTED = 2000  # maximum number of points that k-means is fitted on
+_FINER = 4  # times as many regions, and a quarter of the smallest dense cluster, on an enlarged map
+_FITTED = 2000  # maximum number of points that k-means and HDBSCAN are fitted on
 _STEPS = 20
 _READ = 4000  # maximum number of texts that are read
 _TERMS = 2  # maximum number of terms in a name
@@ -107,14 +110,15 @@ def named_clusters(
     space: LatentSpace,
     rows: np.ndarray,
     coordinates: np.ndarray,
-    texts: Callable[[Sequence[str]], list[str]] | None = None,
+    texts: Texts | None = None,
     other: LatentSpace | None = None,
 ) -> Clusters | None:
     """Groups of the drawn rows (m,), with names; None if no names can be found.
 
     If most rows have one of a few labels, the labels are the groups. Otherwise, with `texts` (a function from
     ids to texts), the groups are dense clusters of the space or, if it has none, of the space `other`.
-    Without `texts`, they are regions of the map with these `coordinates` (m, 2 or 3).
+    Without `texts`, they are regions of the map with these `coordinates` (m, 2 or 3). Clusters and regions
+    have finer ones for an enlarged map.
     """
     if space.labels is not None:
         labels = space.labels[rows]
@@ -126,53 +130,88 @@ def named_clusters(
             return Clusters(numbers, tuple(names))
     if len(rows) < _FEWEST_ROWS:
         return None
-    if texts is None:
-        some = space.ids[rows][:_FITTED]
-        if 2 * sum(bool(_TERM.fullmatch(identifier)) for identifier in some) <= len(some):
-            return None  # ids such as 17 or "digits/17" make no names
-    if texts is None:
-        numbers = _regions(coordinates)
-        names = _central_words(space, rows, numbers)
-    else:
-        found = (dense_clusters(one.vectors[rows]) for one in (space, other) if one is not None)
-        numbers = next((numbers for numbers in found if numbers.max() >= 0), np.full(len(rows), -1))
-        inside = numbers >= 0
-        names = []
-        if inside.any():
-            names = _terms(space.ids[rows][inside], numbers[inside], texts)
-    if not names:
+    if texts is not None:
+        return _clusters_of_texts(space, rows, texts, other)
+    some = space.ids[rows][:_FITTED]
+    if 2 * sum(bool(_TERM.fullmatch(identifier)) for identifier in some) <= len(some):
+        return None  # ids such as 17 or "digits/17" make no names
+    return _clusters_of_words(space, rows, coordinates)
+
+
+def _clusters_of_words(space: LatentSpace, rows: np.ndarray, coordinates: np.ndarray) -> Clusters:
+    """The regions of a map, and smaller ones as its finer clusters."""
+    few = int(np.clip(round(np.sqrt(len(rows)) / 10), *_CLUSTERS))
+    levels = []
+    for n_clusters in (few, _FINER * few):
+        numbers = _regions(coordinates, n_clusters)
+        levels.append(Clusters(numbers, tuple(_central_words(space, rows, numbers))))
+    whole, finer = levels
+    return replace(whole, finer=finer)
+
+
+def _clusters_of_texts(
+    space: LatentSpace, rows: np.ndarray, texts: Texts, other: LatentSpace | None
+) -> Clusters:
+    """The dense clusters of the space or, if it has none, of the space `other`; and smaller ones of the same
+    space as its finer clusters."""
+    for one in (space, other):
+        if one is None:
+            continue
+        vectors = one.vectors[rows]
+        whole = _named_dense(space, rows, dense_clusters(vectors), texts)
+        if not len(whole.names):
+            continue
+        finer = _named_dense(space, rows, dense_clusters(vectors, smallest=_SMALLEST / _FINER), texts)
+        if len(finer.names) > len(whole.names):
+            return replace(whole, finer=finer)
+        return whole
+    return Clusters(np.full(len(rows), -1), ())
+
+
+def _named_dense(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray, texts: Texts) -> Clusters:
+    """The clusters with their names. Rows of clusters without a name are in none."""
+    inside = numbers >= 0
+    if not inside.any():
         return Clusters(numbers, ())
+    names = _terms(space.ids[rows][inside], numbers[inside], texts)
     named = np.array([*map(bool, names), False])  # the last value is for number −1: rows in no cluster
     return Clusters(np.where(named[numbers], numbers, -1), tuple(names))
 
 
-def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
+def dense_clusters(vectors: np.ndarray, random_state: int = 0, smallest: float = _SMALLEST) -> np.ndarray:
     """The cluster of each row (n,), −1 for rows in no cluster. If fewer than half of the rows lie in
     clusters, all are −1.
 
-    HDBSCAN clusters the centred unit rows in up to 25 principal components. It uses at most 2,000 rows; all
-    other rows get −1.
+    HDBSCAN clusters the centred unit rows in up to 25 principal components. It is fitted on at most 2,000
+    rows; each other row is in the cluster of the nearest of these. `smallest` is the minimum size of a
+    cluster, as a share of the fitted rows.
     """
     from sklearn.cluster import HDBSCAN
     from sklearn.decomposition import PCA
+    from sklearn.neighbors import KNeighborsClassifier
 
-    numbers = np.full(len(vectors), -1)
+    none = np.full(len(vectors), -1)
     rng = np.random.default_rng(random_state)
     rows = np.sort(rng.permutation(len(vectors))[:_FITTED])
-    some = unit_rows(vectors[rows], mean_row(vectors[rows]))
+    centre = mean_row(vectors[rows])
+    some = unit_rows(vectors[rows], centre)
     width = min(_COMPONENTS, some.shape[1], len(rows) - 1)
-    smallest = max(10, round(_SMALLEST * len(rows)))
-    if len(rows) < smallest:
-        return numbers  # fewer rows than the smallest cluster has
-    reduced = unit_rows(PCA(width, random_state=random_state).fit_transform(some))
-    found = HDBSCAN(min_cluster_size=smallest, min_samples=5, copy=True)
+    fewest = max(10, round(smallest * len(rows)))
+    if len(rows) < fewest:
+        return none  # fewer rows than the smallest cluster has
+    pca = PCA(width, random_state=random_state)
+    reduced = unit_rows(pca.fit_transform(some))
+    found = HDBSCAN(min_cluster_size=fewest, min_samples=5, copy=True)
     clusters = found.fit_predict(reduced)
-    if np.mean(clusters >= 0) >= _CLUSTERED:
-        numbers[rows] = clusters
-    return numbers
+    if np.mean(clusters >= 0) < _CLUSTERED:
+        return none
+    if len(rows) == len(vectors):
+        return clusters
+    nearest = KNeighborsClassifier(n_neighbors=1, algorithm="brute").fit(reduced, clusters)
+    return nearest.predict(unit_rows(pca.transform(unit_rows(vectors, centre))))
 
 
-def _regions(coordinates: np.ndarray) -> np.ndarray:
+def _regions(coordinates: np.ndarray, n_clusters: int) -> np.ndarray:
     # Not scikit-learn's k-means, which spends more time waiting for threads than computing.
     from scipy.cluster.vq import kmeans2, vq
 
@@ -182,14 +221,13 @@ def _regions(coordinates: np.ndarray) -> np.ndarray:
         fitted = points
     else:
         fitted = points[rng.choice(len(points), _FITTED, replace=False)]
-    n_clusters = int(np.clip(round(np.sqrt(len(points)) / 10), *_CLUSTERS))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the mean of an empty cluster, which gets no name
         centres, _ = kmeans2(fitted, n_clusters, iter=_STEPS, minit="++", seed=rng)
     return vq(points, centres)[0]
 
 
-def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]], list[str]]) -> list[str]:
+def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Texts) -> list[str]:
     """The name of each cluster: the terms that distinguish its texts from those of the others."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 

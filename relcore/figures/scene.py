@@ -18,10 +18,11 @@ from relcore.figures.style import Theme
 @dataclass(frozen=True, eq=False)
 class Clusters:
     """A clustering of the rows: the cluster of each row, (n,) int, −1 for none; and the names of the
-    clusters."""
+    clusters. `finer` has more clusters, whose names replace these where the map is enlarged."""
 
     numbers: np.ndarray
     names: tuple[str, ...]
+    finer: Clusters | None = None
 
 
 # The first view of a map in three dimensions: a rotation that makes depth visible. It equals FACING in

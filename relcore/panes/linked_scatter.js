@@ -120,8 +120,8 @@ class LinkedScatter {
     if (repainted) this.legend.draw(this.colorings.list);
     const refiltered = this.takeFilter(header, past, fresh, take) || (repainted && this.filter.out);
     if (refiltered) for (const coloring of this.colorings.list) coloring.keep(this.filter.out);
-    const regrouped = fresh("clusters") || other;
-    if (regrouped) this.clusters = header.clusters ? take("clusters") : null;
+    const regrouped = [fresh("clusters0"), fresh("clusters1"), other].some(Boolean);
+    if (regrouped) this.clusters = header.clusters.map((_, level) => take(`clusters${level}`));
     const recolored = repainted || rehidden || regrouped || refiltered;
     this.follow(header, past);
 

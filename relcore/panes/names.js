@@ -9,6 +9,7 @@ const [DOT, LOOKED_UNDER] = [4, 80]; // half the side of a row that a name must 
 const RING = 7; // its radius
 const NAMED_HEAPS = 40; // numbers of rows on one spot
 const NAMED_ROWS = 60; // names of single rows at most, however far one zooms in
+const FINER = 2; // an enlargement from which the finer clusters are named
 const NAMES_A_DOUBLING = 14; // as many more names each time the view is half as wide
 const ROWS_FOR_MIDDLES = 100000; // of more rows every second, third, … is looked at: the middle of a group moves by less than its name is wide
 const LOOKED_AT = 20000; // most prominent rows that are looked at for names where too many are in view for all
@@ -155,7 +156,8 @@ class Names {
     const pixel = (row) => pane.pixel(row, width, height);
     const visible = (row) => !pane.hides(row);
     const { type } = pane;
-    if (owner.named && pane.regroup && !pane.glide) this.regroup(pane, owner);
+    const level = Math.min(pane.view.zoom >= FINER ? 1 : 0, owner.clusters.length - 1);
+    if (owner.named && (pane.regroup || level !== this.level) && !pane.glide) this.regroup(pane, owner, level);
     const dot = (row) => (([x, y]) => [x - DOT, y - DOT, x + DOT, y + DOT])(pixel(row));
     const few = owner.named ? this.groups.flatMap(({ rows }) => (rows.length <= FEW ? Array.from(rows) : [])) : [];
     const [taken, stars] = [few.map(dot), pane.stars.boxes].map((boxes) => new Boxes(boxes));
@@ -204,19 +206,21 @@ class Names {
     while (this.texts.children.length > this.used) this.texts.lastChild.remove();
   }
 
-  /* The names of the categories at their middles, then those of the clusters among the other rows. */
-  regroup(pane, owner) {
+  /* The names of the categories at their middles, then those of the clusters of a level (1 is finer) among the other rows. */
+  regroup(pane, owner, level) {
     pane.regroup = false;
+    this.level = level;
     const { coloring } = pane;
     const { told } = coloring;
     const [coordinates, dimensions] = pane.solid ? [pane.solid, 3] : [pane.units, 2];
     const found = (groupOf) => middles(coordinates, dimensions, (row) => (pane.hides(row) ? -1 : groupOf(row)));
     const named = told.ramp || told.mute ? [] : found((row) => (coloring.categories[row] === NONE ? -1 : coloring.categories[row]));
     this.groups = named.map(({ group, row, rows }) => ({ row, text: told.labels[group], color: coloring.palette[group], rows }));
-    if (!owner.clusters) return;
+    const clusters = owner.clusters[level];
+    if (!clusters) return;
     const free = (row) => told.ramp || coloring.categories[row] === NONE;
-    const others = found((row) => (free(row) && owner.clusters[row] !== NONE ? owner.clusters[row] : -1));
-    this.groups.push(...others.map(({ group, row, rows }) => ({ row, rows, text: owner.header.clusters[group] })));
+    const others = found((row) => (free(row) && clusters[row] !== NONE ? clusters[row] : -1));
+    this.groups.push(...others.map(({ group, row, rows }) => ({ row, rows, text: owner.header.clusters[level][group] })));
   }
 
   /* The number of rows on a spot, where there are several. */

@@ -26,7 +26,7 @@ from relcore.figures.colorings import (
     StarLook,
     number_text,
 )
-from relcore.figures.scene import NUMBERED, Scene, point_size, star_opacity, star_size
+from relcore.figures.scene import NUMBERED, Clusters, Scene, point_size, star_opacity, star_size
 from relcore.figures.style import DARK, LIGHT
 
 NO_CATEGORY = 0xFFFF  # −1 in the uint16 arrays of the payload
@@ -283,7 +283,7 @@ def payload_of(
         "named": scene.named,
         "mute": scene.mute,
         "turn": scene.turn,
-        "clusters": scene.clusters and scene.clusters.names,
+        "clusters": [level.names for level in _levels(scene)],
         "caption": scene.caption,
         "alt": " ".join([*(f"{notice}." for notice in dict.fromkeys(old) if notice), scene.alt()]),
         "starSize": star_size(len(scene.anchors)),
@@ -344,8 +344,8 @@ def _arrays_of(
         arrays[f"facet{i}"] = np.asarray(facet.codes, dtype=np.uint8).tobytes()
     arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
     arrays["ids"], _ = _texts_with_digest(scene.ids)
-    if scene.clusters is not None:
-        arrays["clusters"] = _category_bytes(scene.clusters.numbers)
+    for i, level in enumerate(_levels(scene)):
+        arrays[f"clusters{i}"] = _category_bytes(level.numbers)
     if scene.prominence is not None:
         arrays["prominence"] = np.asarray(scene.prominence, dtype="<u4").tobytes()
     if sheet is not None:
@@ -353,6 +353,16 @@ def _arrays_of(
     if selected is not None:
         arrays["selected"] = pack_rows(selected, len(scene))
     return arrays, digests
+
+
+def _levels(scene: Scene) -> list[Clusters]:
+    """The clusters of a scene and, if it has them, their finer ones."""
+    levels = []
+    level = scene.clusters
+    while level is not None:
+        levels.append(level)
+        level = level.finer
+    return levels
 
 
 def ids_digest(scene: Scene) -> str:

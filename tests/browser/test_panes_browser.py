@@ -10,7 +10,7 @@ from PIL import Image
 from app.items import make_sheet
 from relcore.compare.scene import FACING
 from relcore.figures.colorings import Pane
-from relcore.figures.scene import Scene
+from relcore.figures.scene import Clusters, Scene
 from relcore.panes.payload import joined_texts, quantise
 from tests.browser.panes import (
     CLASSES,
@@ -263,6 +263,22 @@ def test_names_come_with_zoom_and_never_touch_each_other(page):
     keys(page, "n")
     page.wait_for_function("document.querySelectorAll('.ls-name-row').length === 0")
     assert events(page, 1) == [{"kind": "named", "named": False}]
+
+
+def test_smaller_clusters_are_named_where_the_map_is_enlarged(page):
+    drawn = scene(classed=0)
+    places = drawn.panes[0].coordinates
+    halves = (places[:, 0] > np.median(places[:, 0])).astype(int)
+    quarters = 2 * halves + (places[:, 1] > np.median(places[:, 1]))
+    finer = Clusters(quarters, ("left below", "left above", "right below", "right above"))
+    draw(page, replace(drawn, clusters=Clusters(halves, ("left", "right"), finer)))
+    first = page.locator(".ls-plot").first.locator(".ls-name-group")
+    assert set(first.all_text_contents()) == {"left", "right"}
+    zoom(page, 0, clicks=3)
+    assert set(first.all_text_contents()) <= set(finer.names)
+    assert first.count()
+    draw(page, drawn)
+    assert first.count() == 0
 
 
 def test_names_cover_no_star_and_no_class(page):

@@ -54,6 +54,44 @@ def test_stop_words_name_no_cluster_even_where_only_its_texts_have_them(islands,
     assert words == {"river", "companies", "senate"}
 
 
+def test_an_enlarged_map_names_smaller_clusters(rng):
+    """Three islands of 20 topics each, whose topics are too small for clusters of the whole map."""
+    topics = np.repeat(np.arange(60), 15)
+    islands = topics // 20
+    places = 100 * np.eye(3)[islands] + 8 * rng.normal(size=(60, 3))[topics]
+    ids = [f"row/{i}" for i in range(len(topics))]
+    space = LatentSpace(places + 0.3 * rng.normal(size=places.shape), ids)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = np.array([f"topic{letters[topic // 26]}{letters[topic % 26]}" for topic in range(60)])
+    themes = np.array(["river", "engine", "violin"])
+    said = [f"{theme} {word}" for theme, word in zip(themes[islands], words[topics], strict=True)]
+    texts = dict(zip(ids, said, strict=True))
+    found = named_clusters(space, np.arange(len(ids)), places, lambda asked: [texts[one] for one in asked])
+    assert 3 <= len(found.names) <= len(found.finer.names) / 2
+    assert found.finer.finer is None
+    named = np.array([*found.finer.names, ""])[found.finer.numbers]
+    right = [word in name.split(" · ") for word, name in zip(words[topics], named, strict=True)]
+    assert np.mean(right) > 0.8
+
+
+def test_rows_beyond_those_that_are_fitted_are_in_the_nearest_cluster(rng):
+    groups = np.repeat(np.arange(3), 1500)
+    rows = (10 * np.eye(3)[groups] + rng.normal(size=(4500, 3))).astype(np.float32)
+    found = dense_clusters(rows)
+    assert np.mean(found >= 0) > 0.9
+    for number in set(found) - {-1}:
+        assert len(set(groups[found == number])) == 1
+
+
+def test_regions_of_words_have_smaller_ones(islands):
+    coordinates, _ = islands
+    space = LatentSpace(
+        np.c_[coordinates, np.ones(400)], [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(400)]
+    )
+    found = named_clusters(space, np.arange(400), coordinates)
+    assert (len(found.names), len(found.finer.names)) == (4, 16)
+
+
 @pytest.mark.parametrize("d", [8, 100, 384])
 def test_unrelated_rows_have_no_clusters(d):
     rng = np.random.default_rng(d)
