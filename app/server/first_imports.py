@@ -18,7 +18,7 @@ MODULES = (
     *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.screen"),
     *("app.components.page", "app.saving", "app.toolbar", "app.spaces.shards"),
     *("app.anchors.effect", "app.anchors.panel"),
-    *(f"app.compare.{name}" for name in ("choosers", "inspector", "scores", "selected_rows")),
+    *(f"app.compare.{name}" for name in ("choosers", "inspector", "row_table", "scores", "selected_rows")),
     *("app.explain.edges", "app.start.story"),
 )
 _thread: threading.Thread | None = None
