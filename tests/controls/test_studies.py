@@ -88,7 +88,8 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
     assert max(found) < 0.1 + 4 * np.sqrt(0.09 / m)
 
 
-@pytest.mark.parametrize("task", ["random", pytest.param("different", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["random", "different"])
 def test_networks_of_unlike_tasks_do_not_come_to_agree(task):
     study, settings, table = measured(
         "training-agreement", lambda one: one["width"] == 16, 3, task=task, epochs=10

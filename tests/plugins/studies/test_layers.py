@@ -23,6 +23,7 @@ def layers(signal, n):
     return [LatentSpace(X, IDS, name=f"layer {i}", labels=labels.astype(str)) for i, X in enumerate(rows)]
 
 
+@pytest.mark.slow
 def test_layers_with_a_common_signal_are_alike_and_read_by_each_others_heads():
     spaces = layers(4, 7)
     values = stitched_values(spaces, SETTINGS) | similarity_values(spaces, "cka")

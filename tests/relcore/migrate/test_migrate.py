@@ -276,6 +276,7 @@ class ScoredTask:
         return lists[:, 0]
 
 
+@pytest.mark.slow
 def test_an_interval_holds_for_other_queries_that_choose_another_weight(rng):
     """Queries that gain much choose a large weight, which gains more. Intervals that count this choice as
     independent of the gain agree in 83 % of pairs of samples, not in 95 %."""
