@@ -332,11 +332,11 @@ def found_html(shown: str, same: bool, alike: bool) -> str:
 
 def draw_rows(tables: str) -> None:
     """Draw HTML tables with cells of `found_html`, and a legend of their colours."""
-    told = "Green: the right row. Red: another row."
+    text = "Green: the right row. Red: another row."
     if 'class="alike"' in tables:
-        told += " No colour: another row, of the same label."
+        text += " No colour: another row, of the same label."
     st.html(_STYLE)
-    st.html(f'<div class="relscope-rows">{tables}<p>{told}</p></div>')
+    st.html(f'<div class="relscope-rows">{tables}<p>{text}</p></div>')
 
 
 def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:

@@ -79,12 +79,12 @@ def move(place: Place | None) -> None:
     before = session.workspace()
     undoes = verb == "Undo"
     if undoes:
-        told = f"Undone: {history.undo_step}"
+        text = f"Undone: {history.undo_step}"
         history.undo()
     else:
-        told = f"Done again: {history.redo_step}"
+        text = f"Done again: {history.redo_step}"
         history.redo()
-    st.session_state[_MOVED] = told, _present(place)
+    st.session_state[_MOVED] = text, _present(place)
     if opens := _place_of(before, session.workspace(), place, undoes):
         go(*opens)
 

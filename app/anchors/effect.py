@@ -93,11 +93,11 @@ def draw(workspace: Workspace, pair: Match) -> None:
             delta_arrow="down" if lost else "auto",
         )
     if moved:
-        told = "No clear change from"
+        text = "No clear change from"
         if any(steps):
-            told = "Arrows: compared with"
+            text = "Arrows: compared with"
         st.caption(
-            f"{told} {_anchors_in_words(session.history().with_other_anchors)}",
+            f"{text} {_anchors_in_words(session.history().with_other_anchors)}",
             width="content",
         )
 

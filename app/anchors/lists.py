@@ -57,10 +57,10 @@ def _find(pair: Match, items: Items) -> None:
     session.select(found)
     if query.strip():
         if found:
-            told = f"{len(found):,} found."
+            text = f"{len(found):,} found."
         else:
-            told = f"Nothing found for “{query.strip()}”."
-        session.announce(told)
+            text = f"Nothing found for “{query.strip()}”."
+        session.announce(text)
 
 
 def _add_typed(pair: Match) -> None:

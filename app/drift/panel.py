@@ -34,11 +34,11 @@ _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "b
 
 
 def draw(workspace: Workspace) -> None:
-    told = "A passport: a few anchors with the vectors that they had."
+    text = "A passport: a few anchors with the vectors that they had."
     modes = {"Two versions": _VERSIONS, "A passport": PASSPORT}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     with choosers:
-        mode = segments("Compare", tuple(modes), "drift.mode", help=told)
+        mode = segments("Compare", tuple(modes), "drift.mode", help=text)
     modes[mode].draw(workspace, choosers)
 
 
@@ -60,9 +60,9 @@ def two_versions(workspace: Workspace) -> DriftInputs | None:
     for side, usual in zip(("Old", "New"), pair, strict=True):
         look |= {"index": list(labels).index(usual), "key": f"drift.{side.lower()}-{place}"}
         specs.append(remembered(st.selectbox, f"{side} version", list(labels), **look))
-    told = "Another model: neighbourhoods and coordinates may differ, so only broken rows raise an alarm."
+    text = "Another model: neighbourhoods and coordinates may differ, so only broken rows raise an alarm."
     changes = {"version": "A version", "model": "Another model, planned"}
-    planned = segments("New is", changes, "drift.change", help=told) == "model"
+    planned = segments("New is", changes, "drift.change", help=text) == "model"
     thresholds = thresholds_of()
     (old, new) = specs
     if old == new:
@@ -71,34 +71,34 @@ def two_versions(workspace: Workspace) -> DriftInputs | None:
     return DriftInputs((old, new), planned, thresholds)
 
 
-def drift_of(asked: DriftInputs) -> Drift | None:
+def drift_of(setup: DriftInputs) -> Drift | None:
     return results.result_of(
-        DriftCheck(), asked.specs, label="Measure the drift", unasked_seconds=results.UNASKED_SECONDS
+        DriftCheck(), setup.specs, label="Measure the drift", unasked_seconds=results.UNASKED_SECONDS
     )
 
 
-def draw_drift(asked: DriftInputs, drift: Drift) -> None:
-    verdict = drift.judged(asked.thresholds)
+def draw_drift(setup: DriftInputs, drift: Drift) -> None:
+    verdict = drift.judged(setup.thresholds)
     situations = tuple(SITUATIONS)
-    if asked.planned:
+    if setup.planned:
         situations = ()
-    told = report(drift, verdict, situations)
-    lead_sentence(told)
+    drift_report = report(drift, verdict, situations)
+    lead_sentence(drift_report)
     draw_gate(verdict, (*situations, ROWS))
-    for caution in told.facts["cautions"]:
+    for caution in drift_report.facts["cautions"]:
         st.caption(plain(caution))
-    draw_moved_rows(asked.specs)
+    draw_moved_rows(setup.specs)
     if drift.n >= FEWEST_ROWS:
-        _changed_rows(asked, drift)
-    _numbers(asked, drift, verdict, told)
+        _changed_rows(setup, drift)
+    _numbers(setup, drift, verdict, drift_report)
 
 
-def _numbers(asked: DriftInputs, drift: Drift, verdict: DriftVerdict, told: Report) -> None:
+def _numbers(setup: DriftInputs, drift: Drift, verdict: DriftVerdict, drift_report: Report) -> None:
     """The parts of the change, the changed neighbours by class, and all conditions."""
-    checks, *shares = told.tables
-    (old, new) = asked.specs
-    digests = compute.digests(asked.specs)
-    recipe = DriftChart(old=old, new=new, digests=digests, drift=DriftCheck(), thresholds=asked.thresholds)
+    checks, *shares = drift_report.tables
+    (old, new) = setup.specs
+    digests = compute.digests(setup.specs)
+    recipe = DriftChart(old=old, new=new, digests=digests, drift=DriftCheck(), thresholds=setup.thresholds)
     figure = recipe.draw(drift)
     with st.expander("All numbers", icon=":material/table_rows:"):
         for table in shares:
@@ -110,12 +110,12 @@ def _numbers(asked: DriftInputs, drift: Drift, verdict: DriftVerdict, told: Repo
         exports.export_bar(figure, "drift")
 
 
-def _changed_rows(asked: DriftInputs, drift: Drift) -> None:
+def _changed_rows(setup: DriftInputs, drift: Drift) -> None:
     """Which kinds of rows changed most, at once or after a click."""
     st.subheader("Which kinds of rows changed most", anchor=False)
-    task = Explain(k=drift.k, items=asked.specs)
+    task = Explain(k=drift.k, items=setup.specs)
     explanation = results.result_of(
-        task, asked.specs, label="Find the kinds of rows", unasked_seconds=results.UNASKED_SECONDS
+        task, setup.specs, label="Find the kinds of rows", unasked_seconds=results.UNASKED_SECONDS
     )
     if explanation is None:
         return

@@ -107,41 +107,41 @@ def _passport_path() -> str:
     return path if isinstance(path, str) else ""
 
 
-def change_of(asked: PassportInputs) -> tuple[LatentSpace, PassportChange] | None:
+def change_of(setup: PassportInputs) -> tuple[LatentSpace, PassportChange] | None:
     """The new vectors, and how they differ from those of the passport. None while they are embedded."""
-    passport = asked.passport
-    if asked.new is not None:
-        new = compute.load_space(asked.new)
+    passport = setup.passport
+    if setup.new is not None:
+        new = compute.load_space(setup.new)
         return new, _check(passport, new)
     look = {"label": "Embed the anchors with MiniLM", "unasked_seconds": results.UNASKED_SECONDS}
-    made = results.result_of(asked.task, spaces=[passport.space], **look)
+    made = results.result_of(setup.task, spaces=[passport.space], **look)
     if made is None:
         return None
     new = LatentSpace(made.vectors, passport.ids, name="MiniLM")
     return new, _check(passport, new)
 
 
-def report(asked: PassportInputs, found: tuple[LatentSpace, PassportChange]) -> None:
+def report(setup: PassportInputs, found: tuple[LatentSpace, PassportChange]) -> None:
     new, change = found
-    passport = asked.passport
-    told = change.report()
-    lead_sentence(told)
+    passport = setup.passport
+    change_report = change.report()
+    lead_sentence(change_report)
     embed = EmbedAnchors()
-    if asked.new is None:
-        embed = asked.task
+    if setup.new is None:
+        embed = setup.task
     anchors = ()
-    if asked.of_anchors:
+    if setup.of_anchors:
         anchors = passport.ids
-    digests = compute.digests(tuple(filter(None, [asked.spec, asked.new])))
-    recipe = PassportChart(passport=asked.spec, new=asked.new, digests=digests, anchors=anchors, embed=embed)
-    with chart_beside(recipe.draw((passport, new)), "passport", told):
-        if asked.of_anchors:
+    digests = compute.digests(tuple(filter(None, [setup.spec, setup.new])))
+    recipe = PassportChart(passport=setup.spec, new=setup.new, digests=digests, anchors=anchors, embed=embed)
+    with chart_beside(recipe.draw((passport, new)), "passport", change_report):
+        if setup.of_anchors:
             download(passport, "passport.download")
         else:
             card = (f"{name}: {value}" for name, value in asdict(passport.card).items() if value)
             st.caption(plain("; ".join(card)))
         unknown_recipe = change.kind in ("changed recipe", "related model")
-        if unknown_recipe and asked.new is not None and new.dimension == _WIDTH:
+        if unknown_recipe and setup.new is not None and new.dimension == _WIDTH:
             _draw_recipe_of_texts(passport, new)
 
 

@@ -65,13 +65,13 @@ class Preview:
         """Sentences with reasons why the scores of these items will be uncertain. Returns "" if there are
         none."""
         what = _KINDS[self.kind]
-        told = []
+        reasons = []
         if self.n < _FEW:
-            told.append(f"{self.n:,} {what} are few: scores are uncertain below {_FEW}.")
+            reasons.append(f"{self.n:,} {what} are few: scores are uncertain below {_FEW}.")
         if self.n_again:
             again = counted(self.n_again, "of them repeats", "of them repeat")
-            told.append(f"{again} an earlier one, so no model can tell them apart.")
-        return " ".join(told)
+            reasons.append(f"{again} an earlier one, so no model can tell them apart.")
+        return " ".join(reasons)
 
 
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)

@@ -92,10 +92,10 @@ def join(specs: Sequence[SpaceSpec]) -> bool:
     session.edit(f"encode {what}", spaces=(*spaces, *new))
     # Explore opens if the encoded spaces are to be compared.
     if not st.session_state.get(session.COMPARE_ENCODED):
-        told = "These spaces were in the session already."
+        text = "These spaces were in the session already."
         if new:
-            told = f"{what} joined the session."
-        session.announce(told)
+            text = f"{what} joined the session."
+        session.announce(text)
     return True
 
 

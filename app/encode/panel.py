@@ -132,10 +132,10 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
         then = ""
         if several:
             then = f"Explore then compares {two}."
-        told = "Choose one encoder or more."
+        text = "Choose one encoder or more."
         if encoders:
-            told = f"{in_all} {then}"
-        st.caption(told)
+            text = f"{in_all} {then}"
+        st.caption(text)
     if missing and (stored := [plain_name(one.title) for one, cost in costs.items() if cost == 0]):
         st.caption(f"Encoded before: {', '.join(stored)}.")
 

@@ -97,12 +97,12 @@ def use_button(
         if known <= given:
             noun = "known"
         scored = counted(len(known.difference(anchors)), f"{noun} pair")
-        told = f"{counted(len(anchors), 'link')} become the anchors of all pages. Scores use {scored}."
+        text = f"{counted(len(anchors), 'link')} become the anchors of all pages. Scores use {scored}."
         if missing > 0:
-            told = f"Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select {missing} more below."
+            text = f"Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select {missing} more below."
         if missing > 0 and used:
-            told = f"The links are in use. {told}"
-        st.caption(told)
+            text = f"The links are in use. {text}"
+        st.caption(text)
     if clicked:
         if chosen or not used:
             session.guarded(use, setup, outcome, tuple(sorted(known)))
@@ -126,11 +126,11 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
     order = np.random.default_rng((0, 7)).permutation(len(links))[:LISTED]
     pairs = [links[number] for number in order]
     st.subheader("Links to check", anchor=False)
-    told = "All links"
+    text = "All links"
     if len(pairs) < len(links):
-        told = f"{len(pairs):,} of {counted(len(links), 'link')}"
+        text = f"{len(pairs):,} of {counted(len(links), 'link')}"
     caption(
-        f"{told}, in random order; click “likely right” to see the least sure first. Select the right ones,"
+        f"{text}, in random order; click “likely right” to see the least sure first. Select the right ones,"
         " then press Confirm. All pages score only confirmed links."
     )
     table, look = _table(setup, pairs)
@@ -162,13 +162,13 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
     listed, missed = st.columns([1.6, 1], gap="large")
     with listed:
         st.subheader("Some of the links", anchor=False)
-        told = "All links."
+        text = "All links."
         if n > 3 * _SAMPLED:
-            told = "The surest, middle and least sure links, four of each."
+            text = "The surest, middle and least sure links, four of each."
         if n > 3 * _SAMPLED and wrong:
-            told = "The surest, middle and least sure links, four of each, and some wrong ones."
-        told += " Rank 1 is the surest."
-        caption(told)
+            text = "The surest, middle and least sure links, four of each, and some wrong ones."
+        text += " Rank 1 is the surest."
+        caption(text)
         table, look = _table(setup, sample := [links[place] for place in places])
         table.insert(0, "rank", places + 1)
         if n > 3 * _SAMPLED:  # the ranks jump between the parts, so a column names the part

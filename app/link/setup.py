@@ -174,13 +174,13 @@ def _say_if_paired(workspace: Workspace, n_shared: int, test: bool) -> None:
     the test does. Draw buttons that open Explore and the example."""
     if n_shared >= FEWEST_SHARED:
         if test:
-            told = (
+            text = (
                 f"**A test: the pairs of {n_shared:,} shared rows are hidden, then searched.** So each link"
                 " can be checked."
             )
         else:
-            told = f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
-        st.markdown(told, width="content")
+            text = f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
+        st.markdown(text, width="content")
         if st.button(
             "Compare these rows in Explore", icon=f":material/{EXPLORE.icon}:", key="bootstrap.explore"
         ):

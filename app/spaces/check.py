@@ -60,44 +60,44 @@ def inputs(workspace: Workspace) -> CheckInputs | None:
         others = [one for one in spaces if one != spec and spaces[one].dimension == width]
         key = f"check.trusted-{place_of(others, spec)}"
         look = {"format_func": lambda one: labels.get(one, one), "key": key, "width": 260}
-        told = "100 rows or more, of any texts, by the model that should have made all rows."
-        trusted = remembered(st.selectbox, "Trusted rows", [_NONE, *others], help=told, **look)
+        text = "100 rows or more, of any texts, by the model that should have made all rows."
+        trusted = remembered(st.selectbox, "Trusted rows", [_NONE, *others], help=text, **look)
     specs = (spec,)
     if trusted != _NONE:
         specs = (spec, trusted)
     return CheckInputs(specs, tuple(spaces[one] for one in specs))
 
 
-def checked(asked: CheckInputs) -> Checked | None:
+def checked(setup: CheckInputs) -> Checked | None:
     look = {"label": "Check", "unasked_seconds": math.inf, "alone": False}
-    return result_of(CheckRows(), asked.specs, spaces=asked.spaces, **look)
+    return result_of(CheckRows(), setup.specs, spaces=setup.spaces, **look)
 
 
-def report(asked: CheckInputs, found: Checked) -> None:
-    space = asked.spaces[0]
-    told = found.report(space.ids)
+def report(setup: CheckInputs, found: Checked) -> None:
+    space = setup.spaces[0]
+    check_report = found.report(space.ids)
     messages.lead(f"<b>{plain_html(found.headline)}</b>")
-    recipe = CheckChart(space=asked.specs[0], trusted=asked.trusted, digests=asked.digests)
+    recipe = CheckChart(space=setup.specs[0], trusted=setup.trusted, digests=setup.digests)
     chart, beside = st.columns([1.7, 1], gap="large")
     with chart:
         exports.figure(recipe.draw((space, found)), "check.chart")
     with beside:
         if not found.agreement:
             st.markdown(plain(found.unfit))
-        _next_steps(asked, found)
+        _next_steps(setup, found)
         for limit in reversed(found.limits):  # the smallest part that would have been found comes first
             st.caption(f":material/visibility_off: {plain(limit)}")
         with st.expander("All numbers", icon=":material/table_rows:"):
             st.markdown(plain(found.sentence))
-            for table in told.tables:
+            for table in check_report.tables:
                 report_table(table)
-            for note in told.notes:
+            for note in check_report.notes:
                 st.caption(plain(note))
 
 
-def _next_steps(asked: CheckInputs, found: Checked) -> None:
+def _next_steps(setup: CheckInputs, found: Checked) -> None:
     """Buttons for what can be done next."""
-    space = asked.spaces[0]
+    space = setup.spaces[0]
     rows = found.rows(space.ids)
     if found.told:
         counts = rows.groupby("model", as_index=False).size().rename(columns={"size": "rows"})

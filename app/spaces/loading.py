@@ -41,10 +41,10 @@ def draw_vectors() -> None:
     body = st.container()
     more = st.container()
     failed: dict[SpaceSpec, str] = st.session_state.get(_FAILED, {})
-    told = " ".join(failed.values())
+    text = " ".join(failed.values())
     asks = {
-        "spaces.drop-invalid": "NaN or infinite" in told,
-        "spaces.first-duplicate": "ids must be distinct" in told,
+        "spaces.drop-invalid": "NaN or infinite" in text,
+        "spaces.first-duplicate": "ids must be distinct" in text,
     }
     titles = ("Leave out rows with NaN or infinite values", "Keep only the first of duplicate ids")
     with head:  # for the buttons that correct the error

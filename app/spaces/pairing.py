@@ -37,11 +37,11 @@ def agrees_in_order(spaces: Sequence[LatentSpace]) -> bool:
     """Whether two spaces with equally many rows are similar in row order. A caption shows the score."""
     score = score_in_order(spaces)
     agrees = score > score.null.high
-    told = "rows do not agree in this order"
+    text = "rows do not agree in this order"
     if agrees:
-        told = "rows agree, so they may be in the same order"
+        text = "rows agree, so they may be in the same order"
     st.caption(
-        f"The {told}: linear CKA {short(score)}, chance up to {short(score.null.high)}, n = {score.n:,}."
+        f"The {text}: linear CKA {short(score)}, chance up to {short(score.null.high)}, n = {score.n:,}."
     )
     return agrees
 

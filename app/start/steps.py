@@ -88,8 +88,8 @@ def two_trainings() -> None:
             " the same.</b>",
             "Point at a word: it is ringed in both maps.",
         )
-        told = "Two networks learn the digits before your eyes, in seconds."
-        if st.button("See two trainings", icon=":material/timeline:", key="story.training", help=told):
+        text = "Two networks learn the digits before your eyes, in seconds."
+        if st.button("See two trainings", icon=":material/timeline:", key="story.training", help=text):
             go(RESEARCH, "Training")
         if st.button(
             "What FastText knows and Word2Vec does not",

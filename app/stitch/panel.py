@@ -72,7 +72,7 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
         name = segments("Encoders of", titles, key, help="Load or encode your own labelled data in Data.")
         details = st.popover("Method details", icon=":material/tune:", key="stitch.details")
     example = EXAMPLES.get(name)
-    told = st.container()
+    notes = st.container()
     specs = own
     if example:
         specs = example_spaces(name, jobs.queue().store.finished)[0]
@@ -91,7 +91,7 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
         of = example.explanation
     else:
         of = _shown(own, setup)
-    told.caption(
+    notes.caption(
         f"Does the classifier of one model work on the encoder of another? Nothing is trained again. {of}"
     )
     left_out = []
@@ -111,12 +111,12 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
 def _shown(own: list[SpaceSpec], setup: StitchSetup | None) -> str:
     shown = setup.specs if setup else ()
     apart = ", ".join(space_name(spec) for spec in own if spec not in shown)
-    told = ""
+    text = ""
     if shown:
-        told = f"**Shown:** {plain(', '.join(map(space_name, shown)))}."
+        text = f"**Shown:** {plain(', '.join(map(space_name, shown)))}."
     if apart:
-        told += f" **Not shown:** {plain(apart)}. Choose encoders with rows in common in Method details."
-    return told
+        text += f" **Not shown:** {plain(apart)}. Choose encoders with rows in common in Method details."
+    return text
 
 
 def _candidates(workspace: Workspace) -> list[SpaceSpec]:

@@ -336,10 +336,10 @@ def _results(runs: StudyRuns, live: bool) -> None:
     if live and runs.bundled_group(queue().store):
         own = _table(runs, own=True)
         waits = "Until your first run is done, the runs of Relscope are shown."
-        told = "Only the runs of this machine are shown, as they come."
+        text = "Only the runs of this machine are shown, as they come."
         if own.empty:
-            told = waits
-        st.caption(told)
+            text = waits
+        st.caption(text)
         table = table if own.empty else own
     report = study_report(runs, table, queue().store)
     # The progress bar shows the counts, so leave them out of the sentence.

@@ -217,13 +217,13 @@ class Checked(Reported):
     def headline(self) -> str:
         if self.verdict == "nothing found" and self.unfit and not self.told:
             return "These rows cannot show whether one model made them all."
-        told = f"The collection {VERDICTS[self.verdict]}"
+        text = f"The collection {VERDICTS[self.verdict]}"
         if self.verdict in ("two models", "suspicious"):
             share = percent(self.count / self.n)
-            told += f"; about {self.count:,} of {self.n:,} rows ({share}) are in the smaller part"
+            text += f"; about {self.count:,} of {self.n:,} rows ({share}) are in the smaller part"
             if self.count / self.n > EQUAL and (self.told is None or self.told.either):
-                told += ", and the parts are so equal that either may be of the other model"
-        return f"{told}."
+                text += ", and the parts are so equal that either may be of the other model"
+        return f"{text}."
 
     @property
     def sentence(self) -> str:

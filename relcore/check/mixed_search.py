@@ -39,14 +39,14 @@ def advice(share: float, n_pairs: int = 0, as_good: bool = False) -> str:
 def advice_sentence(checked: Checked) -> str:
     """Which search to use for a checked collection until its rows are embedded again."""
     share = percent(checked.count / checked.n)
-    told = f"{share} of the rows are of the other model. Until they are embedded again,"
+    text = f"{share} of the rows are of the other model. Until they are embedded again,"
     again = f"With {PAIRS} of them embedded again, --again and --repair are better."
     if advice(checked.count / checked.n, as_good=True) == "both models":
         return (
-            f"{told} search by queries of both models only if the other one is known to be about as good, and"
+            f"{text} search by queries of both models only if the other one is known to be about as good, and"
             f" by the larger part's model alone otherwise. {again}"
         )
-    return f"{told} search by queries of the larger part's model alone: two queries gain little. {again}"
+    return f"{text} search by queries of the larger part's model alone: two queries gain little. {again}"
 
 
 def mixed_scores(

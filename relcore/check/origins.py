@@ -115,22 +115,22 @@ class RowOrigins(NamedTuple):
             return (
                 f"Two parts, of {self.found:,} and {len(self.model) - self.found:,} rows; whose is unknown."
             )
-        told = f"Row by row: {self.found:,} of another model, {self.unknown:,} unknown."
+        text = f"Row by row: {self.found:,} of another model, {self.unknown:,} unknown."
         if self.shifted:
-            return f"{told} {SHIFTED}"
+            return f"{text} {SHIFTED}"
         if not self.by_trusted or self.bound is None:
-            return f"{told} Without trusted rows there are no p-values."
-        told += (
+            return f"{text} Without trusted rows there are no p-values."
+        text += (
             f" Of {self.held_out:,} held-out trusted rows {self.wrong:,} count as another model's, so at most"
             f" {percent(self.bound)} of the rows found are of the trusted model (95 % confidence)."
         )
         if self.held_out_other:
-            told += (
+            text += (
                 f" {self.missed:,} of {self.held_out_other:,} held-out rows of the other model are missed."
             )
         if self.confirmed:
-            return f"{told} The rate of false discoveries is {short(self.fdr, 2)} (Benjamini and Hochberg)."
-        return f"{told} {self.needed:,} trusted rows are needed to confirm a rate of {short(self.fdr, 2)}."
+            return f"{text} The rate of false discoveries is {short(self.fdr, 2)} (Benjamini and Hochberg)."
+        return f"{text} {self.needed:,} trusted rows are needed to confirm a rate of {short(self.fdr, 2)}."
 
     @property
     def needed(self) -> int:

@@ -78,7 +78,7 @@ def repair(
     rest = np.flatnonzero(~small)
     if again is None:
         X[rows] = map_to_space(X[rows], X[rest], None, random_state)
-        told = f"Mapped {counted(len(rows), 'row')} without a pair. Embed some again to test the map."
+        text = f"Mapped {counted(len(rows), 'row')} without a pair. Embed some again to test the map."
     else:
         shared = [one for one in again.ids if one in space.index and small[space.index.get_loc(one)]]
         own = space.rows(shared)
@@ -97,10 +97,10 @@ def repair(
             hits.append(percent(float((lists == places[tested][:, None]).any(axis=1).mean())))
         X[rows] = fit(np.arange(len(own)))
         X[own] = other
-        told = (
+        text = (
             f"Mapped {counted(len(rows), 'row')} by {len(own):,} pairs. Of {np.count_nonzero(tested):,}"
             f" held-out pairs {hits[0]} had their row among the 10 nearest of {len(X):,} before, and"
             f" {hits[1]} after (chance {percent(10 / len(X))})."
         )
     columns = {name: getattr(space, name) for name in ("name", "labels", "payload", "counts")}
-    return LatentSpace(X, space.ids, **columns), told
+    return LatentSpace(X, space.ids, **columns), text

@@ -124,8 +124,8 @@ class ModelChoice(Reported):
             **{name: getattr(self, name) for name in ("relevance", "n_queries", "n_judged", "n_useless")},
             "looks": [asdict(look) for look in self.looks],
         }
-        told = [*cautions(self), *notes]
-        return Report(sentence(self), [models_table(self, costs)], facts, told, figures)
+        all_notes = [*cautions(self), *notes]
+        return Report(sentence(self), [models_table(self, costs)], facts, all_notes, figures)
 
     def __repr__(self) -> str:
         found = self.answer
@@ -166,17 +166,17 @@ def leads_in_words(found: ModelChoice, look: InterimLook) -> str:
 
 def cautions(found: ModelChoice) -> list[str]:
     """Facts that readers must know before they rely on the answer."""
-    told = []
+    notes = []
     share = found.n_rows / found.n_corpus
     if share < LEAST_SHARE - _ROUNDED:
-        told.append(
+        notes.append(
             f"Only {percent(share)} of the rows are embedded. Below {percent(LEAST_SHARE)}, the difference of"
             " two models may have the wrong sign; embed more rows."
         )
     if found.n_useless:
         useless = counted(found.n_useless, "judged query", "judged queries")
-        told.append(f"{useless} without a relevant row among those that were searched: left out.")
-    return told
+        notes.append(f"{useless} without a relevant row among those that were searched: left out.")
+    return notes
 
 
 def models_table(found: ModelChoice, costs: Sequence[ModelCost]) -> Table:

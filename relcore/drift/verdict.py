@@ -140,15 +140,15 @@ _LEAST = 1e-3  # minimum divisor of `by_severity`, because a threshold may be 0
 
 def cases_of(verdict: DriftVerdict, situations: Sequence[str]) -> list[GateCase]:
     """All checks as conditions of a gate. Those of other situations than the given ones are not judged."""
-    told = "The chosen gate does not decide by this."
+    text = "The chosen gate does not decide by this."
     cases = []
     for check in by_severity(verdict):
         situation = check.measure.situation
         judged = situation in (ROWS, *situations)
-        cases.append(GateCase(situation, check.name, excess(check), check.alarm, "" if judged else told))
+        cases.append(GateCase(situation, check.name, excess(check), check.alarm, "" if judged else text))
     for situation, reason in verdict.impossible.items():
         judged = situation in situations
-        cases.append(GateCase(situation, "dimensions", reason, True, "" if judged else told))
+        cases.append(GateCase(situation, "dimensions", reason, True, "" if judged else text))
     return cases
 
 

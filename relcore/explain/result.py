@@ -115,13 +115,13 @@ def headline(found: Explanation) -> str:
 
 def sentences(found: Explanation) -> list[str]:
     """How one space is coarser, then a sentence for each reason, the strongest first."""
-    told = []
+    texts = []
     if found.coarser is not None:
-        told.append(coarser_in_words(found.coarser, found.names))
-    told += [in_words(found, reason) for reason in found.reasons]
-    if not told:
-        told.append(f"No reason found among {found.n_features:,} features.")
-    return told
+        texts.append(coarser_in_words(found.coarser, found.names))
+    texts += [in_words(found, reason) for reason in found.reasons]
+    if not texts:
+        texts.append(f"No reason found among {found.n_features:,} features.")
+    return texts
 
 
 def in_words(found: Explanation, reason: Reason) -> str:

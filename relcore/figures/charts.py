@@ -301,14 +301,14 @@ class Diagram:
     def line_texts(self) -> list[tuple[np.ndarray, str]]:
         """The texts on the lines, each with its position. Texts without room are left out. A text is not at
         the middle of its line, because two lines may cross there."""
-        told = []
+        placed = []
         reach = np.ptp(self.points, axis=0).max() * np.array([0.13, 0.07])
         for (i, j), text in self.lines.items():
             place = 0.6 * self.points[i] + 0.4 * self.points[j]
-            others = np.array([*self.points, *(other for other, _ in told)])
+            others = np.array([*self.points, *(other for other, _ in placed)])
             if (np.abs(others - place) > reach).any(axis=1).all():
-                told.append((place, text))
-        return told
+                placed.append((place, text))
+        return placed
 
     def table(self) -> pd.DataFrame:
         """The points as a table: name, x, y."""

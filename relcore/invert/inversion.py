@@ -296,9 +296,9 @@ class Inversion(Reported):
     @property
     def about_matrix(self) -> str:
         """Sentences on the settings, the anchors that are kept, and the directions that are recovered."""
-        told = f"Settings: {self.spec.settings()}"
+        text = f"Settings: {self.spec.settings()}"
         if self.choice:
-            told += f", the best of {self.choice.n_tried} on {self.choice.n_held_out:,} held-out anchors"
+            text += f", the best of {self.choice.n_tried} on {self.choice.n_held_out:,} held-out anchors"
         kept = "all"
         if self.spec.method == "pruned":
             kept = f"{short(self.kept, 1)} of"
@@ -306,7 +306,7 @@ class Inversion(Reported):
         if self.condition < float("inf"):
             condition = short(self.condition, 1)
         return (
-            f"{told}. Anchors kept: {kept} {self.n_anchors:,}. Directions recovered: {self.rank:,} of"
+            f"{text}. Anchors kept: {kept} {self.n_anchors:,}. Directions recovered: {self.rank:,} of"
             f" {self.shape[1]:,}. Condition number: {condition}."
         )
 

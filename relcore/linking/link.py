@@ -233,19 +233,19 @@ class Outcome(Reported):
         result = self.result
         if not self.known:
             return result.headline
-        told = self.verdict.capitalize()
+        verdict = self.verdict.capitalize()
         if not result.n_links:
             guesses = ""
             if self.n_hidden:
                 share = f"{100 * self.share:.1f} %"
                 guesses = f" Of the guesses for {self.n_hidden:,} hidden pairs, {share} are right."
-            return f"{told}: no link is sure enough to be kept.{guesses}"
+            return f"{verdict}: no link is sure enough to be kept.{guesses}"
         right = sum(own == other for own, other in result.kept) - result.n_seeds
         found = f"{right:,} of"
         if right == result.n_links:
             found = "All"
         return (
-            f"{told}. {found} {result.links_in_words} are right. Estimated without the hidden ids:"
+            f"{verdict}. {found} {result.links_in_words} are right. Estimated without the hidden ids:"
             f" {result.estimate}."
         )
 
@@ -453,16 +453,16 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         def after(history: Sequence[Round]) -> None:
             last = history[-1]
             n = len(history)
-            told = f"round {n}: {last.pairs:,} of {last.rows:,} rows matched"
+            text = f"round {n}: {last.pairs:,} of {last.rows:,} rows matched"
             if paper:
-                told = f"step {n}: mean squared error {short(last.objective)}"
+                text = f"step {n}: mean squared error {short(last.objective)}"
             if not last.pairs:
-                told = f"round {n}: from clusters of {last.rows:,} rows"
+                text = f"round {n}: from clusters of {last.rows:,} rows"
                 if not np.isnan(last.objective):
-                    told += f"; fits on two halves agree with cosine {short(last.objective)}"
+                    text += f"; fits on two halves agree with cosine {short(last.objective)}"
             if not np.isnan(last.found):
-                told += f", {100 * last.found:.1f} % of the hidden pairs found"
-            report(min(n, most), most, told)
+                text += f", {100 * last.found:.1f} % of the hidden pairs found"
+            report(min(n, most), most, text)
 
         settings["after"] = after
         if self.hide:
@@ -516,10 +516,10 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
 def rows_it_takes(*spaces: LatentSpace) -> str:
     """A text that tells how many rows linking without pairs needs, and how many these spaces have."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
-    told = (
+    text = (
         f"Linking without pairs needs about {ENOUGH:,} rows of each space and models of the same kind; these"
         f" spaces have {rows} rows."
     )
     if min(map(len, spaces)) < ENOUGH:
-        told += " Even a few known pairs are a safer start."
-    return told
+        text += " Even a few known pairs are a safer start."
+    return text

@@ -121,10 +121,10 @@ class BootstrapResult(Reported):
 
     @property
     def headline(self) -> str:
-        told = self.verdict.capitalize()
+        verdict = self.verdict.capitalize()
         if not self.n_links:
-            return f"{told}: no link is sure enough to be kept."
-        return f"{told}. Of {self.links_in_words}, an estimated {self.estimate} are right."
+            return f"{verdict}: no link is sure enough to be kept."
+        return f"{verdict}. Of {self.links_in_words}, an estimated {self.estimate} are right."
 
     def report(self) -> Report:
         """The verdict, its reason, and the table of the links."""

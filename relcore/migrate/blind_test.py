@@ -162,18 +162,18 @@ class Tally:
 
     def verdict(self) -> Verdict:
         """The recommendation that follows from the answers. Before the end of the test, its option is ""."""
-        told = (
+        text = (
             f"of {counted(self.n_answers, 'blind answer')}, {self.other:,} prefer “{TITLES[self.option]}”,"
             f" {self.keep:,} “{TITLES['keep']}”, and {self.equal:,} neither (sign test, p = {short(self.p)})"
         )
         if self.question:
-            return Verdict("", False, f"Not decided yet: {told}; up to {self.n_left:,} more to answer.")
+            return Verdict("", False, f"Not decided yet: {text}; up to {self.n_left:,} more to answer.")
         if self.p <= LEVEL:
             better = "keep"
             if self.other > self.keep:
                 better = self.option
-            return Verdict(better, True, f"{MOVES[better]}: {told}.")
-        return Verdict("keep", False, f"No clear preference: {told}.")
+            return Verdict(better, True, f"{MOVES[better]}: {text}.")
+        return Verdict("keep", False, f"No clear preference: {text}.")
 
 
 def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:

@@ -98,8 +98,8 @@ def scores_chart(found: MovedThreshold, side: str, cut: float | None = None) -> 
         marks = ((name, mark),)
     title = f"{side} {SCORES[found.score].lower()}"
     alt = f"Histogram of the {title} of {', '.join(line.name for line in lines)}"
-    told = "".join(f"; {name} {found.number(mark)}" for name, mark in marks)
-    return Lines(tuple(lines), title, "share of pairs (%)", marks=marks, filled=True, alt=f"{alt}{told}.")
+    text = "".join(f"; {name} {found.number(mark)}" for name, mark in marks)
+    return Lines(tuple(lines), title, "share of pairs (%)", marks=marks, filled=True, alt=f"{alt}{text}.")
 
 
 def _outline(counts: np.ndarray) -> np.ndarray:

@@ -301,12 +301,12 @@ class MovedThreshold(Reported):
                 cases.append(GateCase(group, quantity, self.describe(), failed=True))
                 continue
             found = self.new[quantity]
-            told = (
+            text = (
                 f"{quantity} {short(found.value)} at {self.number(self.new_threshold)} (95 % for"
                 f" {counted(self.n_new, 'other query', 'other queries')}: {short(found.low)} to"
                 f" {short(found.high)}), at least {short(limit)} allowed"
             )
-            cases.append(GateCase(group, quantity, told, failed=found.value < limit))
+            cases.append(GateCase(group, quantity, text, failed=found.value < limit))
         return cases
 
 

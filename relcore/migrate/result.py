@@ -315,13 +315,13 @@ class MigrationResult(Reported):
         cost = self.cost_of(option)
         if option == "re-embed":
             return f"all {cost.rows_now:,}"
-        told = f"{cost.rows_now:,}"
+        text = f"{cost.rows_now:,}"
         if round(cost.rows_per_query):
             up_to = ""
             if not self.price:
                 up_to = "up to "
-            told += f", then {up_to}{cost.rows_per_query:,.0f} per query"
-        return told
+            text += f", then {up_to}{cost.rows_per_query:,.0f} per query"
+        return text
 
     def _year(self, option: str, rate: Rate) -> str:
         cost = self.cost_of(option)
@@ -329,10 +329,10 @@ class MigrationResult(Reported):
         up_to = ""
         if cost.rows_per_query:
             up_to = "up to "
-        told = f"{up_to}{counted(rows, 'row')}"
+        text = f"{up_to}{counted(rows, 'row')}"
         if rate.is_known:
-            told += f" · {rate.of(rows, rate.queries * cost.models_per_query)}"
-        return told
+            text += f" · {rate.of(rows, rate.queries * cost.models_per_query)}"
+        return text
 
     def cost_sentence(self) -> str:
         """A sentence that tells the number of rows that the recommended option embeds, and the smallest
@@ -347,12 +347,12 @@ class MigrationResult(Reported):
             if (point.adapter, point.option) == (self.adapter, option)
             and point.value >= self.option(option).value - WORTH_A_CHANGE
         ]
-        told = self._rows_to_embed(option)
+        text = self._rows_to_embed(option)
         if option == "cascade":
-            return f"Rows to embed: {told}, instead of all {self.n_corpus:,}."
+            return f"Rows to embed: {text}, instead of all {self.n_corpus:,}."
         if least and least[0].n_pairs < self.n_pairs:
-            told += f"; with only {least[0].n_pairs:,}, {self.metric} is {short(least[0].value)}"
-        return f"Rows to embed: {told}."
+            text += f"; with only {least[0].n_pairs:,}, {self.metric} is {short(least[0].value)}"
+        return f"Rows to embed: {text}."
 
     @property
     def explained(self) -> dict[str, str]:
@@ -373,16 +373,16 @@ class MigrationResult(Reported):
 
     @takes_kinds
     def cost_note(self, rate: Rate = UNKNOWN) -> str:
-        told = ""
+        text = ""
         if self.verdict.option:
-            told = "▸ is recommended. "
-        told += "Rows include the pairs that the adapter learns from. "
+            text = "▸ is recommended. "
+        text += "Rows include the pairs that the adapter learns from. "
         if self.price:
-            told += "Cascade: rows for the whole log of queries, and rows that one more query adds."
+            text += "Cascade: rows for the whole log of queries, and rows that one more query adds."
         else:
-            told += "With a log of queries, embedded by both models, a cascade's rows are counted."
+            text += "With a log of queries, embedded by both models, a cascade's rows are counted."
         return (
-            f"{told} An option that saves less than {rate.least} in a year comes after a simpler one, and an"
+            f"{text} An option that saves less than {rate.least} in a year comes after a simpler one, and an"
             " option is recommended only if it is clearly better than those before it."
         )
 
@@ -412,19 +412,19 @@ class MigrationResult(Reported):
             return ""
         scaled, _ = self.scaled(n_corpus, rate)
         option = scaled.verdict.option
-        told = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}."
+        text = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}."
         if option != "cascade":
-            return told
+            return text
         if gain := cascade.to_reembed:
-            told += (
+            text += (
                 f" Its {self.metric} here is {short(cascade.value)}, {signed(gain.value)} against"
                 f" re-embedding (95 %: {band(gain.low, gain.high)})."
             )
         rows = scaled.cost_of("cascade").rows_of_year(rate.queries, n_corpus)
-        told += f" A year of {rate.queries:,} queries embeds at most {rows:,} rows."
+        text += f" A year of {rate.queries:,} queries embeds at most {rows:,} rows."
         if n_corpus > self.n_corpus:
-            told += f" Among more rows, {self.n_candidates:,} candidates may miss more of the relevant ones."
-        return told
+            text += f" Among more rows, {self.n_candidates:,} candidates may miss more of the relevant ones."
+        return text
 
     @property
     def rewrites_corpus(self) -> bool:
@@ -488,8 +488,8 @@ class MigrationResult(Reported):
             f" {self.rewriting_note}"
         )
         explained = (f"{TITLES[name].capitalize()}: {how}." for name, how in self.explained.items())
-        told = " ".join([*explained, self.cost_note(rate)])
-        tables = [Table("rows", self.table(rate), self.overview(rate), caption=told)]
+        text = " ".join([*explained, self.cost_note(rate)])
+        tables = [Table("rows", self.table(rate), self.overview(rate), caption=text)]
         if self.price:
             title = f"Cascade, {counted(self.price.n_queries, 'query', 'queries')}"
             tables.append(Table(shown=self.price.cells(), title=title))
@@ -506,10 +506,10 @@ class MigrationResult(Reported):
     @property
     def choice_note(self) -> str:
         n = min(self.n_rows, MOST_CHOICE_ROWS)
-        told = f"Each adapter as a bridge, among {n:,} rows"
+        text = f"Each adapter as a bridge, among {n:,} rows"
         if n < self.n_rows:
-            told += f" of {self.n_rows:,}, so that scores are higher than those of the options"
-        return f"{told}. The options have cross-validated scores: no query chooses its own adapter."
+            text += f" of {self.n_rows:,}, so that scores are higher than those of the options"
+        return f"{text}. The options have cross-validated scores: no query chooses its own adapter."
 
     @property
     def next_note(self) -> str:

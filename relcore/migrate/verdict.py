@@ -101,12 +101,12 @@ def verdict_of(
         cost = f"; {price.describe()}"
     if relevance == NEIGHBOURS:
         finds = [f"{_FINDS[name]} {mean}" for name, mean in means.items() if name in _FINDS]
-        told = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}{cost}; {on}."
+        text = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}{cost}; {on}."
         why = UNJUDGED
         if float(scores["keep"].queries.mean()) >= SAME_ROWS:
             why = FINDS_THE_SAME
         head, _, rest = why.partition(": ")
-        return Verdict("", False, f"{why} {told}", f"{head}. {rest[:1].upper()}{rest[1:]}")
+        return Verdict("", False, f"{why} {text}", f"{head}. {rest[:1].upper()}{rest[1:]}")
     option, close = decide(scores, resampling, order)
     keep = scores["keep"]
     n_queries = counted(len(scores["keep"].queries), "query", "queries")
@@ -125,18 +125,18 @@ def verdict_of(
         if close:
             answer = "Undecided, keep the old model for now"
         lines = [f"{quality} is {means['keep']} with it"]
-    told = answer
+    text = answer
     if harms:
         lines.append(f"The new model alone finds less: {means['re-embed']} ({changes['re-embed']})")
         cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
     if close:
-        told = f"{answer} ({and_list(rivals)} {'is' if len(close) == 1 else 'are'} too close to call)"
+        text = f"{answer} ({and_list(rivals)} {'is' if len(close) == 1 else 'are'} too close to call)"
         first = close[0]
         others = [f"{_TOLD[name]} {means[name]}" for name in close[1:]]
         reached = and_list([f"{_TOLD[first]} reaches {means[first]}", *others])
         reached = f"{reached[:1].upper()}{reached[1:]}: on {n_queries}, not clearly different"
         lines.append(f"{reached} from {_TOLD[option]}")
-    parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
+    parts = [f"{text}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
     numbers = {"weight": short(weight, 2).removesuffix(".00"), "n": f"{n_candidates:,}"}
     parts += [
         f"{means[name]} {how.format(**numbers)} ({changes[name]})"

@@ -163,11 +163,11 @@ class PassportChange(Reported):
         made = ""
         if self.named:
             made = f", made by {self.named}"
-        told = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}{made}."
+        text = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}{made}."
         advice = ADVICE[self.kind]
         if self.others and self.exchanged == self.others:
             advice = "Give these vectors to the right ids again."
-        return " ".join(filter(None, (told, self.others_in_words, advice)))
+        return " ".join(filter(None, (text, self.others_in_words, advice)))
 
     def report(self, **facts: Any) -> Report:
         row = {"change": self.kind, "n": self.n, "missing": self.missing, "recipe": self.named}

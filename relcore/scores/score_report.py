@@ -168,8 +168,8 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
         source = ""
         if convention == "paper":
             source = " (Moschella et al. 2023)"
-        told = f"{convention} convention{source}"
-        parts.append(f"{and_list(titles)}: k = {k}, {told}{_drawn_queries(queries)}")
+        text = f"{convention} convention{source}"
+        parts.append(f"{and_list(titles)}: k = {k}, {text}{_drawn_queries(queries)}")
     for n, titles in sampled.items():
         parts.append(f"{and_list(titles)}: {n:,} of the rows, drawn by their ids")
     return parts

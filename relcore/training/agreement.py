@@ -166,16 +166,16 @@ class TrainingResult(Reported):
         by = f"{signed(rise.value)}, 95 %: {signed(rise.low)} … {signed(rise.high)}"
         pair = f"{self.names[0]} and {name}"
         if self.agree[name]:
-            told = f"{pair} come to agree: their similarities to anchors match better, {span} ({by})."
+            text = f"{pair} come to agree: their similarities to anchors match better, {span} ({by})."
         else:
-            told = f"{pair} do not come to agree: the match of their similarities goes {span} ({by})."
+            text = f"{pair} do not come to agree: the match of their similarities goes {span} ({by})."
         own = self.agreement(OWN, self.names[0], name)
         if not len(own):
-            return f"{told} Their vectors have different lengths, so their own axes cannot be compared."
+            return f"{text} Their vectors have different lengths, so their own axes cannot be compared."
         end = own.iloc[-1]
         if end.score <= end.chance_high:
-            return f"{told} On their own axes they match no better than by chance ({short(end.score)})."
-        return f"{told} On their own axes: {short(end.score)} (chance {short(end.chance)})."
+            return f"{text} On their own axes they match no better than by chance ({short(end.score)})."
+        return f"{text} On their own axes: {short(end.score)} (chance {short(end.chance)})."
 
     def lines(self) -> Lines:
         """The chart of all scores and metrics over the steps. Step 0 is drawn at .5, because the axis is

@@ -109,13 +109,13 @@ class Conclusion:
     def sentence(self) -> str:
         span = f"{self.measure} {short(self.before)} before, {short(self.after)} after"
         if self.rise.low > 0:
-            told = f"Their similarities to anchors come to match: {span}, {self.rise.describe()}."
+            text = f"Their similarities to anchors come to match: {span}, {self.rise.describe()}."
         elif self.rise.high < 0:
-            told = f"Their similarities to anchors match less than before: {span}, {self.rise.describe()}."
+            text = f"Their similarities to anchors match less than before: {span}, {self.rise.describe()}."
         else:
-            told = f"Their similarities to anchors do not clearly change: {span}, {self.rise.describe()}."
+            text = f"Their similarities to anchors do not clearly change: {span}, {self.rise.describe()}."
         own = f"On their own axes they match at {short(self.own)} (chance {short(self.chance)})"
-        return f"{told} {own}. Means of {self.n_pairs} pairs of random states."
+        return f"{text} {own}. Means of {self.n_pairs} pairs of random states."
 
 
 class TwoNetworks:

@@ -143,8 +143,8 @@ def accuracy_matrix(universe: Universe) -> Matrices:
             return "the space itself"
         if score is None:
             return "not scored: too few held-out rows in common, or added later"
-        told = f"same row nearest: {short(score.top1)}, by chance {percent(1 / score.n)}"
-        return f"{told}\nMRR {short(score)}, k = {score.k}\nn: {score.n:,} held-out rows"
+        text = f"same row nearest: {short(score.top1)}, by chance {percent(1 / score.n)}"
+        return f"{text}\nMRR {short(score)}, k = {score.k}\nn: {score.n:,} held-out rows"
 
     texts = (tuple("" if one is None else in_cell(one.top1) for one in row) for row in universe.scores)
     cells = tuple(texts), tuple(tuple(hover(i, j) for j in range(n)) for i in range(n))
