@@ -395,7 +395,7 @@ def test_an_audit_lists_and_removes_wrong_pairs(wrong_pairs):
         assert "3 removed suspects are not scored" in session.open(place, tab).captions
         assert "100 held-out rows" in session.html
     session.click("toolbar.score-again")
-    assert "not scored" not in session.captions
+    assert "suspects are not scored" not in session.captions
     assert "103 held-out rows" in session.html
     session.click("history.undo").click("history.undo")
     assert session.workspace == wrong_pairs
