@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -21,10 +23,25 @@ from relcore.spaces.space import LatentSpace
 
 
 def draw(workspace: Workspace, pair: Match | None) -> None:
-    """Draw a table of this session's spaces with their main properties. A switch shows further properties."""
+    """Draw this session's spaces: a table, how many rows the compared ones share, and what can be done with
+    them."""
     st.subheader("In this session", anchor=False)
-    rows = []
     labels = space_labels(workspace.spaces)
+    _draw_table(workspace, labels)
+    if pair:
+        _draw_shared_rows(workspace, pair, labels)
+    shards.draw_sample_line(workspace)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        removal = st.popover("Remove", icon=":material/close:", key="spaces.remove")
+        st.toggle("More about each space", key="spaces.more")
+    with removal:
+        _draw_removal(workspace, labels)
+    check.draw(workspace)
+
+
+def _draw_table(workspace: Workspace, labels: Mapping[SpaceSpec, str]) -> None:
+    """A table of the spaces with their main properties. A switch below shows further properties."""
+    rows = []
     more = bool(st.session_state.get("spaces.more"))
     roles = {"source": workspace.source, "target": workspace.target}
     for spec in workspace.spaces:
@@ -55,45 +72,41 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
     }
     table = pd.DataFrame(rows).fillna({"note": ""})
     st.dataframe(table, hide_index=True, column_config=look)
-    if pair:
-        alone = pair.n_source_only, pair.n_target_only
-        only = ""
-        if any(alone):
-            only = f"; {alone[0]:,} only in the first, {alone[1]:,} only in the second"
-        ends = ((workspace.source, "source"), (workspace.target, "target"))
-        names = " and ".join(f"{plain_name(labels[spec])} ({role})" for spec, role in ends)
-        zero = ""
-        if pair.n_zero:
-            zero = f"; {counted(pair.n_zero, 'zero vector')} left out"
-        n = counted(len(pair), "row")
-        unknown = compute.is_paired_by_order(workspace.source, workspace.target)
-        if unknown:
-            shared = f"have {n} each, not paired yet"
-        else:
-            shared = f"share {n}"
-        st.caption(f"Compared now: {names}. They {shared}{only}{zero}.")
-    shards.draw_sample_line(workspace)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        removal = st.popover("Remove", icon=":material/close:", key="spaces.remove")
-        st.toggle("More about each space", key="spaces.more")
-    with removal:
-        for spec in workspace.spaces:
-            in_use = spec in roles.values()
-            help_text = None
-            if in_use:
-                help_text = "Choose another source or target above first"
-            st.button(
-                plain_name(labels[spec]),
-                key=f"spaces.remove-{digest_of(spec)}",
-                icon=":material/close:",
-                type="tertiary",
-                disabled=in_use,
-                help=help_text,
-                on_click=session.edit,
-                args=(f"remove {space_name(spec)}",),
-                kwargs={"spaces": tuple(space for space in workspace.spaces if space != spec)},
-            )
-    check.draw(workspace)
+
+
+def _draw_shared_rows(workspace: Workspace, pair: Match, labels: Mapping[SpaceSpec, str]) -> None:
+    source = plain_name(labels[workspace.source])
+    target = plain_name(labels[workspace.target])
+    n = counted(len(pair), "row")
+    if compute.is_paired_by_order(workspace.source, workspace.target):
+        text = f"They have {n} each, not paired yet"
+    else:
+        text = f"They share {n}"
+    if pair.n_source_only or pair.n_target_only:
+        text += f"; {pair.n_source_only:,} only in the first, {pair.n_target_only:,} only in the second"
+    if pair.n_zero:
+        text += f"; {counted(pair.n_zero, 'zero vector')} left out"
+    st.caption(f"Compared now: {source} (source) and {target} (target). {text}.")
+
+
+def _draw_removal(workspace: Workspace, labels: Mapping[SpaceSpec, str]) -> None:
+    """A button for each space that removes it from the session."""
+    for spec in workspace.spaces:
+        in_use = spec in (workspace.source, workspace.target)
+        help_text = None
+        if in_use:
+            help_text = "Choose another source or target above first"
+        st.button(
+            plain_name(labels[spec]),
+            key=f"spaces.remove-{digest_of(spec)}",
+            icon=":material/close:",
+            type="tertiary",
+            disabled=in_use,
+            help=help_text,
+            on_click=session.edit,
+            args=(f"remove {space_name(spec)}",),
+            kwargs={"spaces": tuple(space for space in workspace.spaces if space != spec)},
+        )
 
 
 def _facts_of(space: LatentSpace, more: bool) -> dict[str, object]:

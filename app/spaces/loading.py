@@ -40,72 +40,89 @@ def draw_vectors() -> None:
     head = st.container()
     body = st.container()
     more = st.container()
-    failed: dict[SpaceSpec, str] = st.session_state.get(_FAILED, {})
-    text = " ".join(failed.values())
-    asks = {
-        "spaces.drop-invalid": "NaN or infinite" in text,
-        "spaces.first-duplicate": "ids must be distinct" in text,
-    }
-    titles = ("Leave out rows with NaN or infinite values", "Keep only the first of duplicate ids")
-    with head:  # for the buttons that correct the error
-        for message in failed.values():
+    with head:
+        for message in st.session_state.get(_FAILED, {}).values():
             messages.error(message)
         offered = _waiting_spaces(paths)
         if offered:
             _offer(offered)
     with more.popover("More", icon=":material/tune:"):
         limit = row_limit("upload-limit", 1_000_000)
-        later = st.container()
-    choices = []
-    for key, title in zip(asks, titles, strict=True):
-        place = head if asks[key] else later
-        choices.append(place.toggle(title, key=key, persist_state="session"))
-    drop, first = choices
+        options = _choose_corrections(head, st.container())
     buttons = head.container(horizontal=True, vertical_alignment="center")
     errors = head.container()
     with buttons, st.spinner("Reading the files …"), body:
-        options: tuple[tuple[str, str], ...] = ()
-        if first:
-            options = (("duplicates", "first"),)
-        if drop:
-            options = (*options, ("invalid", "drop"))
         described = _describe_all(paths, options, limit, errors)
-    ready = [to_load[0] for to_load in described.values() if to_load]
-    left_out = [path.name for path, to_load in described.items() if not to_load]
-    names = [plain_name(Path(spec.name).name) for spec in ready]
-    sizes = [to_load[1] for to_load in described.values() if to_load]
-    size = ""
-    if len(described) == 1 and ready and sizes[0]:
-        size = f": {sizes[0]}"
+    ready = [to_load for to_load in described.values() if to_load]
     with buttons:
-        pair = (
-            len(ready) > 1
-            and not offered
-            and st.button(
-                f"Load and compare {names[0]} and {names[1]}",
-                key="spaces.load-compare",
-                type="primary",
-                icon=":material/join_inner:",
-                help="Makes them source and target, with anchors from their shared rows.",
-            )
-        )
-        label = f"Only load {counted(len(ready), 'file')}"
-        if len(ready) == 1:
-            label = f"Load {names[0]}{size}"
-        only = ready and st.button(
-            label,
-            key="spaces.load-file",
-            type="secondary" if len(ready) > 1 else "primary",
-            icon=":material/upload:",
-        )
+        clicked = _load_buttons(ready, len(described) == 1, bool(offered))
+    left_out = [path.name for path, to_load in described.items() if not to_load]
     if left_out and len(described) > 1:
-        more = ""
+        others = ""
         if len(left_out) > _MOST_NAMED:
-            more = f" and {len(left_out) - _MOST_NAMED} more"
+            others = f" and {len(left_out) - _MOST_NAMED} more"
         with head:
-            messages.warning(f"Not loaded: {', '.join(left_out[:_MOST_NAMED])}{more}.")
-    if pair or only:
-        load(ready, compare=pair)
+            messages.warning(f"Not loaded: {', '.join(left_out[:_MOST_NAMED])}{others}.")
+    if clicked:
+        load([spec for spec, _ in ready], compare=clicked == "compare")
+
+
+def _choose_corrections(head: DeltaGenerator, later: DeltaGenerator) -> Options:
+    """The options that leave out invalid or duplicate rows. A toggle that corrects an error of the last load
+    is drawn in `head`, below the error, and otherwise in `later`."""
+    errors = " ".join(st.session_state.get(_FAILED, {}).values())
+    place = later
+    if "NaN or infinite" in errors:
+        place = head
+    drop = place.toggle(
+        "Leave out rows with NaN or infinite values", key="spaces.drop-invalid", persist_state="session"
+    )
+    place = later
+    if "ids must be distinct" in errors:
+        place = head
+    first = place.toggle(
+        "Keep only the first of duplicate ids", key="spaces.first-duplicate", persist_state="session"
+    )
+    options: Options = ()
+    if first:
+        options = (("duplicates", "first"),)
+    if drop:
+        options = (*options, ("invalid", "drop"))
+    return options
+
+
+def _load_buttons(ready: Sequence[ToLoad], is_only_file: bool, waits: bool) -> str:
+    """Draw the buttons that load files. Returns "compare" or "load" after a click, otherwise "". If other
+    spaces wait (`waits`), there is no button that compares."""
+    if not ready:
+        return ""
+    clicked = ""
+    names = [plain_name(Path(spec.name).name) for spec, _ in ready]
+    if len(ready) > 1 and not waits:
+        compares = st.button(
+            f"Load and compare {names[0]} and {names[1]}",
+            key="spaces.load-compare",
+            type="primary",
+            icon=":material/join_inner:",
+            help="Makes them source and target, with anchors from their shared rows.",
+        )
+        if compares:
+            clicked = "compare"
+    label = f"Only load {counted(len(ready), 'file')}"
+    if len(ready) == 1:
+        label = f"Load {names[0]}"
+        size = ready[0][1]
+        if is_only_file and size:
+            label += f": {size}"
+    loads = st.button(
+        label,
+        key="spaces.load-file",
+        type="secondary" if len(ready) > 1 else "primary",
+        icon=":material/upload:",
+    )
+    if loads and not clicked:
+        clicked = "load"
+    return clicked
 
 
 def _waiting_spaces(paths: Sequence[Path]) -> Sequence[SpaceSpec]:

@@ -42,26 +42,28 @@ def choose_study() -> Study | None:
     topics = dict.fromkeys(study.topic for study in studies.values())
     finished = queue().store.finished
     # Open the page on a study with finished runs, so that it shows a picture.
-    opening = next((kind for kind in studies if finished and kind in finished.groups), None)
+    opening = None
+    first_topic = None
+    if finished:
+        opening = next((kind for kind in studies if kind in finished.groups), None)
+    if opening:
+        first_topic = studies[opening].topic
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="studies-choosers"):
-        topic = segments("Topic", list(topics), _TOPIC, opening and studies[opening].topic)
-        asked = st.text_input(
+        topic = segments("Topic", list(topics), _TOPIC, first_topic)
+        search = st.text_input(
             "Search",
             key="studies.search",
             placeholder="anchors, Fig. 6, trained …",
             icon=":material/search:",
             width=260,
         ).lower()
-    words = asked.split()
-    rows = named_rows(asked)
-    kinds = []
-    for kind, study in studies.items():
-        if rows:
-            fits = not set(rows).isdisjoint(rows_of_study(kind))
-        else:
-            fits = _fits(study, words)
-        if fits or (not words and study.topic == topic):
-            kinds.append(kind)
+    rows = named_rows(search)
+    if rows:
+        kinds = [kind for kind in studies if not set(rows).isdisjoint(rows_of_study(kind))]
+    elif search.split():
+        kinds = [kind for kind, study in studies.items() if _fits(study, search.split())]
+    else:
+        kinds = [kind for kind, study in studies.items() if study.topic == topic]
     if rows:
         _row_links(rows, "In Papers:", with_paper=True)
     if rows and not kinds:
@@ -96,7 +98,7 @@ def choose_study() -> Study | None:
 
 def _fits(study: Study, words: list[str]) -> bool:
     text = f"{study.title} {study.question} {study.paper} {study.topic} {study.__doc__}".lower()
-    return bool(words) and all(word in text for word in words)
+    return all(word in text for word in words)
 
 
 def choose_options(study: Study, workspace: Workspace) -> StudySpec:
