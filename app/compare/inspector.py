@@ -386,45 +386,39 @@ def _many(
     if only < len(chosen):
         label_only = f"Use only {only:,} of these as anchors"
         help_only = LIMIT_HELP
-    for label, key, help_text, disabled, call, given in (
-        (
-            f"Add {counted(new, 'anchor')}",
-            "add",
-            help_add,
-            not new,
-            lambda: session.add_anchors(new_anchor_ids(chosen, session.workspace().anchors)),
-            (),
-        ),
-        (
-            label_only,
-            "only",
-            help_only,
-            False,
-            lambda: session.set_anchors(f"use {only} selected as anchors", new_anchor_ids(chosen)),
-            (),
-        ),
-        (
-            f"Remove {counted(n_removable, 'anchor')}",
-            "remove",
-            None,
-            False,
-            session.remove_anchors,
-            (chosen,),
-        ),
-        ("Clear selection", "clear", None, False, session.select, ((),)),
-    ):
-        if key == "remove" and not n_removable:
-            continue
+    st.button(
+        f"Add {counted(new, 'anchor')}",
+        on_click=lambda: session.add_anchors(new_anchor_ids(chosen, session.workspace().anchors)),
+        key="inspector.add",
+        help=help_add,
+        disabled=not new,
+        width="stretch",
+    )
+    st.button(
+        label_only,
+        on_click=lambda: session.set_anchors(f"use {only} selected as anchors", new_anchor_ids(chosen)),
+        key="inspector.only",
+        help=help_only,
+        type="tertiary",
+        width="stretch",
+    )
+    if n_removable:
         st.button(
-            label,
-            on_click=call,
-            args=given,
-            key=f"inspector.{key}",
-            help=help_text,
-            disabled=disabled,
-            type="secondary" if key == "add" else "tertiary",
+            f"Remove {counted(n_removable, 'anchor')}",
+            on_click=session.remove_anchors,
+            args=(chosen,),
+            key="inspector.remove",
+            type="tertiary",
             width="stretch",
         )
+    st.button(
+        "Clear selection",
+        on_click=session.select,
+        args=((),),
+        key="inspector.clear",
+        type="tertiary",
+        width="stretch",
+    )
     tag_menu(chosen, "inspector.tag", width="stretch")
     if found is None:
         _list_selected(pair, chosen, rows, items)
