@@ -60,10 +60,12 @@ def result_of(
     here = key in _keys(_HERE)
     seconds = slower * task.seconds(spaces)
     cost = cost_in_words(seconds)
-    if made and not here and (result := _read(key, False, task, lambda: store.get(key))) is not None:
-        with details or nullcontext():
-            _offer_here(made, key, cost)
-        return result
+    if made and not here:
+        result = _read(key, False, task, lambda: store.get(key))
+        if result is not None:
+            with details or nullcontext():
+                _offer_here(made, key, cost)
+            return result
     job = queue().job(key)
     if made and job and job.status().state == "done":  # the user chose to compute a bundled result here
         job = None
@@ -90,11 +92,9 @@ def result_of(
         )
         st.caption("This runs as a background job: you can continue to work, and the result is saved.")
         return None
-    latest = f"{_LATEST}.{task.kind}"
-    before = alone and st.session_state.get(latest)
-    if by_itself and before and before != key and (old := queue().job(before)) and not old.status().ended:
-        old.cancel()
-    st.session_state[latest] = key
+    if alone and by_itself:
+        _cancel_previous(task, key)
+    st.session_state[_latest(task)] = key
     if specs:
         inputs = inputs_of(store, specs, spaces)
     else:
@@ -110,6 +110,21 @@ def result_of(
         _awaited()[key] = place, open_tab(place.key)
     follow([job])
     return None
+
+
+def _latest(task: Task[Result]) -> str:
+    """The state key of the latest job of this kind."""
+    return f"{_LATEST}.{task.kind}"
+
+
+def _cancel_previous(task: Task[Result], key: str) -> None:
+    """Cancel the latest job of the task's kind, unless it is the job of this key or has ended."""
+    before = st.session_state.get(_latest(task))
+    if not before or before == key:
+        return
+    job = queue().job(before)
+    if job and not job.status().ended:
+        job.cancel()
 
 
 def draw_elsewhere(place: Place | None) -> None:
@@ -144,7 +159,10 @@ def _awaited() -> dict[str, tuple[Place, str]]:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _read(key: str, here: bool, _task: Task[Result], _entry: Callable[[], Entry | None]) -> Result | None:
-    return (entry := _entry()) and _task.read(entry)
+    entry = _entry()
+    if entry is None:
+        return None
+    return _task.read(entry)
 
 
 def _offer_here(made: FinishedGroup, key: str, cost: str) -> None:
