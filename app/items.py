@@ -197,7 +197,9 @@ class Items:
             sheet = make_sheet(self._pictures.items(rows[order]), len(rows))
         except SpaceError:
             return None
-        return sheet and replace(sheet, cells=np.argsort(order))
+        if sheet is None:
+            return None
+        return replace(sheet, cells=np.argsort(order))
 
 
 def items_of(workspace: Workspace) -> Items | None:

@@ -171,7 +171,9 @@ def _register(place: str, offer: Offer | None) -> str:
         del _offers[ended]
     known, name = st.session_state.get(place, (None, ""))
     before = _offers.get(name)
-    content = offer and offer.content
+    content = None
+    if offer:
+        content = offer.content
     if before is None or known != content:
         _offers.pop(name, None)
         name = ""
@@ -184,9 +186,10 @@ def _register(place: str, offer: Offer | None) -> str:
     pairs = [one.pair for one in _offers.values() if one.pair]
     shown = {space.digest for pair in pairs for space in pair.spaces}
     release_other_rows(shown)
-    many = before and before.pair and before.pair.others
-    if many and (gone := {space.digest for space in before.pair.spaces} - shown):
-        compute.forget(gone)
+    if before and before.pair and before.pair.others:
+        unused = {space.digest for space in before.pair.spaces} - shown
+        if unused:
+            compute.forget(unused)
     return name
 
 

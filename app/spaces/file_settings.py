@@ -114,7 +114,10 @@ def describe(
             n = read[0].n if n is None else n
     size = size_in_words(n, dimension, limit)
     if not is_table:
-        st.caption(". ".join(filter(None, (size, table and _joined(path, table, read[0])))))
+        parts = [size]
+        if table:
+            parts.append(_joined(path, table, read[0]))
+        st.caption(". ".join(filter(None, parts)))
     options = (*options, *chosen)
     if table:
         options = (*options, ("metadata", str(table)))

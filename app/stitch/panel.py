@@ -375,10 +375,9 @@ def _told(methods: Sequence[str]) -> str:
 def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) -> None:
     from relcore.figures.screen_matrices import matrices_figure
 
-    framed = cell and st.session_state.get(_PAIR)  # the frame marks the pair shown in detail below
     methods = panel_order(result, metric)
     picked = None
-    if framed:
+    if cell and st.session_state.get(_PAIR):  # a frame marks the pair that is shown in detail below
         picked = (methods.index(cell[0]), *cell[1:])
     missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
     none = ""

@@ -176,8 +176,10 @@ class Report:
     _repr_html_ = html
 
     def _repr_png_(self) -> bytes | None:
-        draw = next(iter(self.figures.values()), None)
-        return draw and draw()._repr_png_()
+        if not self.figures:
+            return None
+        draw = next(iter(self.figures.values()))
+        return draw()._repr_png_()
 
 
 class Reported:

@@ -457,6 +457,13 @@ def _checked(
     unfit = compared.unfit
     if unfit == _GRADED and not len(unlike):
         unfit += _GIVE_TRUSTED
+    slope_value = None
+    slope_high = None
+    n_axes = 0
+    if slope:
+        slope_value = slope.value
+        slope_high = slope.high
+        n_axes = slope.axes
     larger = X[:FITTED]
     if len(log_ratio):
         larger = X[np.flatnonzero(log_ratio <= 0)[:FITTED]]
@@ -464,9 +471,9 @@ def _checked(
         n,
         width,
         marks,
-        slope and slope.value,
-        slope and slope.high,
-        slope.axes if slope else 0,
+        slope_value,
+        slope_high,
+        n_axes,
         compared.fitted,
         log_ratio,
         unlike,

@@ -54,7 +54,8 @@ def marks_of(X: Rows) -> dict[str, np.ndarray]:
     widths = np.concatenate(used)
     found["padded"] = [np.flatnonzero(widths <= widths.max() - max(_PADDED, X.shape[1] // 32))]
     found["repeated"] = [np.flatnonzero(row_hashes(X).duplicated())]
-    return {name: rows for name, parts in found.items() if len(rows := np.concatenate(parts))}
+    rows_of_marks = {name: np.concatenate(parts) for name, parts in found.items()}
+    return {name: rows for name, rows in rows_of_marks.items() if len(rows)}
 
 
 def _are_means(X: Rows, half: np.ndarray) -> bool:

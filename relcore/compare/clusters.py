@@ -27,7 +27,7 @@ def clusters_of(space: LatentSpace, n_clusters: int, random_state: int = 0) -> t
     """The cluster number of each row (n,), and the names of the clusters, by k-means of the centred unit
     rows.
 
-    If half of the rows of a cluster have the same label, this is its name. Otherwise, the cluster is named
+    A cluster is named after the label that half of its rows have. Without such a label, it is named
     after three central rows.
 
     Raises

@@ -70,14 +70,14 @@ def broken(
     }
     if shared:
         del shares["missing"]
-    measures = [
-        Measure(
-            ROWS, quantity, group, len(rows), float(now[rows].mean()), float((now & before)[rows].mean()), 0.0
-        )
-        for group, members in {"": np.arange(len(old)), **groups}.items()
-        for quantity, (now, before, among) in shares.items()
-        if len(rows := members[among[members]]) >= FEWEST_OF_CLASS
-    ]
+    measures = []
+    for group, members in {"": np.arange(len(old)), **groups}.items():
+        for quantity, (now, before, among) in shares.items():
+            rows = members[among[members]]
+            if len(rows) >= FEWEST_OF_CLASS:
+                share = float(now[rows].mean())
+                share_before = float((now & before)[rows].mean())
+                measures.append(Measure(ROWS, quantity, group, len(rows), share, share_before, 0.0))
     kinds = []
     for quantity, (now, before, _) in shares.items():
         fresh = np.flatnonzero(now & ~before)

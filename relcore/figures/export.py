@@ -107,7 +107,9 @@ def _recipe_text(data: bytes) -> str | bytes | None:
     if start.startswith(b"%PDF"):
         # The keywords in a PDF file: the first string after "Keywords", up to its first unescaped bracket.
         keywords = _KEYWORDS.match(data, max(data.find(b"/Keywords ({"), 0))
-        return keywords and b"\\".join(part.replace(b"\\", b"") for part in keywords[1].split(b"\\\\"))
+        if keywords is None:
+            return None
+        return b"\\".join(part.replace(b"\\", b"") for part in keywords[1].split(b"\\\\"))
     if start.startswith(b"{"):
         return data
     at = data.find(b'id="relscope-recipe"')

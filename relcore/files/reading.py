@@ -328,8 +328,12 @@ def _read(
     # With `on_disk`, rows are mapped if possible. Rows that must be decoded are decoded once, into the store.
     vectors = None
     columns = {}
-    file = OnDisk.of(path, store) if on_disk else None
-    regions = file and confined.run(of.regions, path, Regions | None, of.libraries, request=request)
+    file = None
+    if on_disk:
+        file = OnDisk.of(path, store)
+    regions = None
+    if file:
+        regions = confined.run(of.regions, path, Regions | None, of.libraries, request=request)
     if regions and (plugin := FORMATS[suffix_of(path)].plugin):  # decoded rows depend on the plugin's version
         regions = replace(regions, region=(*regions.region, plugin))
     if regions and regions.parts:

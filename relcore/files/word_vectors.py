@@ -211,7 +211,7 @@ class Word2VecText(_WordVectors):
                 lines = chain([(number, first)], lines)
             ids: list[str] = []
             rows = lines if wanted is None else islice(lines, wanted)
-            while batch := _batch(rows):
+            while batch := _batch(rows):  # [] after the last row
                 words, block = _parse(batch, d, path)
                 ids += words
                 yield block

@@ -125,7 +125,9 @@ def specs_of_names(names: list[str], options: argparse.Namespace | None = None) 
     """
     specs: list[SpaceSpec] = []
     for name in names:
-        sample = options and _sample(options, name)
+        sample = []
+        if options:
+            sample = _sample(options, name)
         specs += sample or space_specs(name)
     specs = with_their_tables(specs)
     for spec in specs:

@@ -333,8 +333,11 @@ def _starts(X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def _highest(values: np.ndarray) -> list[np.ndarray]:
+    """For each of `_SHARES`, a mask (n,) of this share of the highest values. Masks of fewer than `LEAST` are
+    left out."""
     ranks = np.argsort(np.argsort(-values))
-    return [ranks < size for share in _SHARES if (size := round(share * len(values))) >= LEAST]
+    sizes = [round(share * len(values)) for share in _SHARES]
+    return [ranks < size for size in sizes if size >= LEAST]
 
 
 def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
