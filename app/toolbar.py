@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -39,6 +40,7 @@ from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 
 _DRAWN = "relscope.drawn-page"
+_TO_DRAG = 8  # number of anchors of which each moves the maps visibly
 _STEPS_SHOWN = 5  # maximum number of undo steps listed in the menu of the session
 _ON_THE_PAIR = ("Invert", "Link")  # tabs for the pair of the toolbar; other tabs of Connect choose spaces
 
@@ -283,11 +285,29 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
             args=(choose_anchors, pair, strategy, min(n_anchors, len(pair)), random_state + 1),
             width="stretch",
         )
+        st.button(
+            f"{_TO_DRAG} anchors to drag",
+            icon=":material/drag_pan:",
+            help="With few anchors, each star that you drag on a map moves both maps.",
+            disabled=len(pair) < _TO_DRAG,
+            on_click=session.guarded,
+            args=(_few_to_drag, pair),
+            width="stretch",
+            key="toolbar.to-drag",
+        )
         if not workspace.by_strategy:
             st.caption(f"{len(workspace.pinned)} pinned.")
         with st.expander("Method details", icon=":material/tune:"):
             projection_choosers(workspace)
             score_choosers(workspace)
+
+
+def _few_to_drag(pair: Match) -> None:
+    """Choose few anchors and show the maps relative to them, as one step."""
+    workspace = session.workspace()
+    ids = compute.select_anchors(pair, _TO_DRAG, "k-means", 0)
+    few = workspace.with_anchors(ids, f"k-means {_TO_DRAG} 0")
+    session.set_workspace(f"{_TO_DRAG} anchors to drag", replace(few, panes=("relative",)))
 
 
 def _session_file(workspace: Workspace) -> None:

@@ -129,10 +129,10 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     """Draw a row with its neighbours and similarities, and buttons that make it an anchor or an example."""
     row = int(pair.source.rows([identifier])[0])
     describe_row(pair, identifier, row, items)
+    anchor_button(identifier)  # above the lists, which may be longer than the window
     _neighbours(pair, identifier)
     workspace = session.workspace()
     _similarities(pair, workspace, row, identifier)
-    anchor_button(identifier)
     view = workspace.view
     # Colours by labels would hide the example rows, so colour by examples again, with only this row.
     if view.color_by == "labels":

@@ -509,3 +509,12 @@ def test_a_table_of_two_files_of_vectors_is_opened_once(tmp_path, monkeypatch):
     table = compute.rows_table(compute.matched_models(*ends), workspace, np.array([2, 0]))
     assert table.astype(str).to_numpy().tolist() == [["c", "3"], ["a", "1.5"]]
     assert len(opened) == 1
+
+
+def test_few_anchors_to_drag_are_one_step(make_session):
+    session = make_session(120)
+    before = session.workspace
+    session.click("toolbar.to-drag")
+    assert len(session.workspace.anchors) == 8
+    assert session.workspace.panes == ("relative",)
+    assert session.click("history.undo").workspace == before
