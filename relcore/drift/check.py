@@ -147,20 +147,9 @@ class Drift(Reported):
 
     @takes_kinds
     def judged(self, thresholds: Thresholds) -> DriftVerdict:
-        from scipy.special import stdtrit
-
+        """Compare each measure with its threshold."""
         n_groups = max(1, len({measure.group for measure in self.measures} - {""}))
-        checks = []
-        for measure in self.measures:
-            name = measure.quantity
-            rate = _FALSE_ALARMS
-            if measure.group:
-                name = f"class_{measure.quantity}"
-                rate = _FALSE_ALARMS / n_groups
-            error = float(stdtrit(max(1, measure.n - 1), 1 - rate)) * measure.error
-            sure = float(measure.value - measure.noise - error)
-            threshold = float(getattr(getattr(thresholds, measure.situation), name))
-            checks.append(Check(measure, sure, threshold, sure > threshold))
+        checks = [_checked(measure, thresholds, n_groups) for measure in self.measures]
         old, new = self.widths
         impossible = {}
         if old != new:
@@ -342,6 +331,22 @@ class DriftCheck(Task[Drift], kind="drift", version=4, title="Drift between two 
             left_out=len(groups.keys() - measured),
             n_rescaled=n_rescaled,
         )
+
+
+def _checked(measure: Measure, thresholds: Thresholds, n_groups: int) -> Check:
+    """The check of one measure. It alarms if the lower end of the change above the noise exceeds the
+    threshold. The rate of false alarms is divided among the classes."""
+    from scipy.special import stdtrit
+
+    name = measure.quantity
+    rate = _FALSE_ALARMS
+    if measure.group:
+        name = f"class_{measure.quantity}"
+        rate = _FALSE_ALARMS / n_groups
+    error = float(stdtrit(max(1, measure.n - 1), 1 - rate)) * measure.error
+    sure = float(measure.value - measure.noise - error)
+    threshold = float(getattr(getattr(thresholds, measure.situation), name))
+    return Check(measure, sure, threshold, sure > threshold)
 
 
 def _known(value: float) -> float | None:
