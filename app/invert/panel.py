@@ -216,13 +216,16 @@ def _panes(asked: InvertInputs, recovered: Recovered) -> None:
     )
     rows, columns = result.shape
     (source_pane, recovered_pane) = scene.panes
-    original = source_pane.coordinates[result.scored]
-    recovered = recovered_pane.coordinates[result.scored]
-    along = [short(np.corrcoef(*pair)[0, 1], 2) for pair in zip(original.T, recovered.T, strict=True)]
+    original_axes = source_pane.coordinates[result.scored].T
+    recovered_axes = recovered_pane.coordinates[result.scored].T
+    correlations = [
+        short(np.corrcoef(original, found)[0, 1], 2)
+        for original, found in zip(original_axes, recovered_axes, strict=True)
+    ]
     caption(
         f"A line leads from a selected row to the ring at its place on the other map. The maps show 2 of"
         f" {columns:,} dimensions, each pane to its own scale. The recovered coordinates"
-        f" correlate with the original ones: {' and '.join(along)}. The scores use all"
+        f" correlate with the original ones: {' and '.join(correlations)}. The scores use all"
         f" dimensions. The recovery is one matrix of {rows:,} × {columns:,}. It recovers directions, not"
         " lengths."
     )

@@ -21,7 +21,7 @@ from app.tables import chosen_rows
 from app.widgets import space_name
 from app.workspace import BOOTSTRAPPED, Workspace
 from relcore.base.numbers import counted
-from relcore.catalog.catalog import renamed_spec
+from relcore.catalog.catalog import SpaceSpec, renamed_spec
 from relcore.catalog.renamed import put_pairing
 from relcore.files.links import Pairs
 from relcore.linking.link import Outcome
@@ -203,20 +203,21 @@ def _height(pairs: Sequence) -> int | str:
 def _table(setup: BootstrapSetup, pairs: Pairs) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A table of pairs with the texts, pictures or labels of both rows, and its arguments for
     `st.dataframe`."""
-    sides = []
-    look = {"column_config": {}}
-    for spec, ids, name in zip(
-        (setup.source_spec, setup.target_spec),
-        zip(*pairs, strict=True),
-        ("source", "linked to"),
-        strict=True,
-    ):
-        side, own = _side(spec, ids)
-        names = {column: name if column == "id" else f"{column}, {name}" for column in side}
-        config = {names[column]: kind for column, kind in own["column_config"].items()}
-        look |= own | {"column_config": look["column_config"] | config}
-        sides.append(side.rename(columns=names))
-    return pd.concat(sides, axis=1), look
+    (source_ids, target_ids) = zip(*pairs, strict=True)
+    source, source_look = _named_side(setup.source_spec, source_ids, "source")
+    target, target_look = _named_side(setup.target_spec, target_ids, "linked to")
+    columns = source_look["column_config"] | target_look["column_config"]
+    return pd.concat([source, target], axis=1), source_look | target_look | {"column_config": columns}
+
+
+def _named_side(spec: SpaceSpec, ids: Sequence[str], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The columns of one side of the pairs, whose names tell the side, and the arguments for
+    `st.dataframe`."""
+    side, look = _side(spec, ids)
+    names = {column: f"{column}, {name}" for column in side}
+    names["id"] = name
+    columns = {names[column]: kind for column, kind in look["column_config"].items()}
+    return side.rename(columns=names), look | {"column_config": columns}
 
 
 def _add_estimate(table: pd.DataFrame, pairs: Pairs, result: BootstrapResult) -> dict[str, Any]:

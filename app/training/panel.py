@@ -47,17 +47,23 @@ class TrainingInputs:
 
 
 def draw(workspace: Workspace) -> None:
-    asked = False
+    starts_training = False
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         place = segments("Networks", _PLACES, "training.place")
         if place == "here":
-            asked = two_here.choosers()
+            starts_training = two_here.choosers()
         else:
-            told = "A run that relcore.watch wrote, or a folder of runs or of checkpoints saved as spaces."
-            look = {"placeholder": "runs", "width": 320, "help": sharing.help_with_paths(told)}
-            remembered(st.text_input, "Folder", key="training.folder", **look)
+            text = "A run that relcore.watch wrote, or a folder of runs or of checkpoints saved as spaces."
+            remembered(
+                st.text_input,
+                "Folder",
+                key="training.folder",
+                placeholder="runs",
+                width=320,
+                help=sharing.help_with_paths(text),
+            )
         segments("Axes", AXES, "training.axes")
-    if asked:
+    if starts_training:
         two_here.train()
     _PANEL.draw(workspace)
 

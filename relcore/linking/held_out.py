@@ -61,11 +61,10 @@ class HeldOut(NamedTuple):
         else:
             links = f"a second fit finds the same link for {again} of {self.n:,} held-out rows"
             links += f" (needed: {needed})"
-        between = "and"
-        if self.above != (self.again >= FOUND_AGAIN):
-            between = "but"
+        both_agree = self.above == (self.again >= FOUND_AGAIN)
+        word = "and" if both_agree else "but"
         return (
-            f"{links}, {between} their mean CSLS is {mean} (needed: above {least};"
+            f"{links}, {word} their mean CSLS is {mean} (needed: above {least};"
             f" chance level {band(min(self.null), max(self.null))})"
         )
 
