@@ -157,7 +157,7 @@ def inversion() -> Benchmark:
     units = unit_rows(anchors[1], anchors[1].mean(axis=0))
 
     def by_its_steps() -> np.ndarray:
-        """The formula of the paper for each pruning, here for one pruning."""
+        """Translate the rows by the formula of the paper, step by step, with one pruning."""
         (kept,) = fitted[1].kept_
         mean = fitted[1].source_mean_
         relative = unit_rows(source, mean) @ unit_rows(anchors[0][kept], mean).T

@@ -45,8 +45,8 @@ class _Reply:
 
 @dataclass(frozen=True)
 class Service:
-    """A model of a provider, and how it is asked: `dimensions` are None if the model has one number of them,
-    and `api_version` is "" unless the provider is Azure."""
+    """A model of a provider, with the settings of its requests. `dimensions` is the number to ask for; None
+    for that of the model. `api_version` is "" unless the provider is Azure."""
 
     address: Address
     model: str

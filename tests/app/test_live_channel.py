@@ -66,7 +66,8 @@ def asked(serial, kind, anchor=0, place=0, watched=-1, most=0, *more):
 
 
 def parts(answer, n=2):
-    """What is near in each of n spaces, the similarities of the watched row, and the maps."""
+    """The parts of an answer for n spaces: the nearest rows in each, the similarities of the watched row, and
+    the maps."""
     k, m = np.frombuffer(answer[8:16], "<i4")
     near, similar, maps = np.split(np.frombuffer(answer[16:], "<i2"), [2 * n * k, 2 * n * (k + 1)])
     return near.view("<i4").reshape(n, k), similar.view("<f4"), maps.view("<f2").reshape(-1, 2, m)

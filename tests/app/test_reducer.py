@@ -1,4 +1,5 @@
-"""Random clicks: whatever is chosen after whatever else, the workspace stays consistent and nothing leaks."""
+"""Random clicks: after any sequence of choices, the workspace is consistent, and each click changes only what
+it may change."""
 
 import dataclasses
 import json

@@ -176,4 +176,4 @@ def test_scale_spans_the_methods_and_not_the_plain_copy(result):
     others = [result.matrix(name)[0] for name in result.spec.methods if name != "absolute"]
     assert low <= np.nanmin(others) < low + 0.05 + 1e-9
     assert np.nanmax(others) <= high
-    assert low > np.nanmin(result.matrix("absolute")[0])  # turned coordinates are near chance
+    assert low > np.nanmin(result.matrix("absolute")[0])  # rotated coordinates are near chance
