@@ -6,11 +6,12 @@ import streamlit as st
 
 from app import jobs, results, session
 from app.asking import Panel
+from app.migrate.cheaper import cascade_price, cheaper_index
 from app.migrate.judging import judge_blind, with_blind_verdict
 from app.migrate.next_steps import export_adapter, queries_that_get_worse
 from app.migrate.setup import MigrateSetup, belong, choose
 from app.migrate.thresholds import thresholds
-from app.migrate.verdict import cascade_price, cheaper_index, show_verdict
+from app.migrate.verdict import show_verdict
 from app.workspace import Workspace
 from relcore.migrate.migration import starting_models
 from relcore.migrate.result import MigrationResult

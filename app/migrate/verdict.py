@@ -6,16 +6,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import exports, messages, results
+from app import exports, messages
 from app.glossary.card import caption
 from app.glossary.terms import linked_html
 from app.migrate.setup import MigrateSetup
 from app.page_settings import remembered
-from app.plain_text import plain, plain_html
+from app.plain_text import plain_html
 from relcore.base.numbers import counted
 from relcore.base.report import Cells, Table
-from relcore.migrate.charts import CascadePrice, MigrationChart
-from relcore.migrate.cheaper_index import CheaperIndex
+from relcore.migrate.charts import MigrationChart
 from relcore.migrate.migration import LEFT_OUT
 from relcore.migrate.price import UNKNOWN, Rate
 from relcore.migrate.result import TITLES, MigrationResult, change_text
@@ -28,7 +27,10 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     scaled, note = result.scaled(n_corpus, rate)
     st.session_state[RATE] = rate
     told = [one for one in result.cautions if LEFT_OUT in one]
-    here = result.decided(rate)
+    if n_corpus == result.n_corpus:
+        here = scaled
+    else:
+        here = result.decided(rate)
     _headline(here, result.sentence_at(n_corpus, rate), scaled.cost_sentence())
     for caution in result.cautions:
         if caution not in told:
@@ -54,7 +56,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
         f" {' '.join([*told, 'Scores are rounded; differences are of unrounded scores.'])}"
     )
     with setup.details:
-        _cells(scaled.details(), "migrate.details-table")
+        cells_table(scaled.details(), "migrate.details-table")
         caption(
             f"Adapter: {how}. {result.rewriting_note} {result.weight_note} Intervals: over queries, for this"
             " adapter; for differences, paired. Other pairs: how much an adapter from other pairs changes the"
@@ -78,14 +80,40 @@ def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
         messages.lead(f"<strong>{head}.</strong> {plain_html(f'{rest} {cost}')}{by_label}")
 
 
+# Cells of `MigrationResult.overview` in the order of the page: what is gained stands beside what it costs.
+_COLUMNS = (0, 1, 2, 3, 5, 4, 6)
+
+
 def _options(result: MigrationResult, rate: Rate, note: str) -> None:
-    html = Table(shown=result.overview(rate), caption=note).html()
+    cells = [[row[place] for place in _COLUMNS] for row in result.overview(rate)]
+    html = Table(shown=cells, caption=f"{note} Bars: {_basis(rate)} of a year, on one scale.").html()
     for name, told in result.explained.items():
         html = html.replace(f"{TITLES[name]}</td>", f"{TITLES[name]}<small>{told}</small></td>", 1)
     for change, bar in _interval_bars(result):
         html = html.replace(f"{change}</td>", f"{change}{bar}</td>", 1)
+    for told, bar in _cost_bars(result, rate, [row[_COLUMNS.index(5)] for row in cells[1:]]):
+        html = html.replace(f">{told}</td>", f">{told}{bar}</td>", 1)
     with st.container(key="migrate-options"):
         st.html(f'<div class="relscope-report">{linked_html(html)}</div>')
+
+
+def _basis(rate: Rate) -> str:
+    """What the bars of the costs compare; see `Rate.size_of_year`."""
+    if rate.has_price:
+        return "price"
+    if rate.seconds:
+        return "time"
+    return "rows to embed"
+
+
+def _cost_bars(result: MigrationResult, rate: Rate, told: list[str]) -> list[tuple[str, str]]:
+    """For each option, its cost of a year as text (`told`), and the HTML of a bar of this length, on one
+    scale."""
+    sizes = [rate.size_of_year(result.cost_of(option), result.n_corpus) for option in result.shown]
+    largest = max(sizes, default=0.0) or 1.0
+    shares = [f"{100 * size / largest:.1f}%" for size in sizes]
+    bars = [f'<span class="relscope-cost"><i style="width:{share}"></i></span>' for share in shares]
+    return list(zip(told, bars, strict=True))
 
 
 def _interval_bars(result: MigrationResult) -> list[tuple[str, str]]:
@@ -117,7 +145,7 @@ _RELEVANT = {
 }
 
 
-def _cells(cells: Cells, key: str) -> None:
+def cells_table(cells: Cells, key: str) -> None:
     """Draw a table of texts, whose first row is the head. Columns that contain only dashes are left out."""
     columns, *lines = cells
     table = pd.DataFrame(lines, columns=columns)
@@ -143,11 +171,9 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
     """Draw fields for the number of rows in the user's corpus and for the price of embedding them. Returns
     both."""
     encoder = setup.specs[1].encoder
-    place = setup.digest[:8]
     seconds = 0.0
     if encoder:
         seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus
-    words = [len(text.split()) for text in setup.texts(setup.old.ids[:1000])]
     with st.container(horizontal=True, vertical_alignment="bottom", key="migrate-corpus"):
         n = remembered(
             st.number_input,
@@ -158,57 +184,75 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
             key=ROWS.format(result.n_corpus),
             help="Costs and recommendation are for this number of rows. Scores are for the rows loaded here.",
         )
-        rate = _rate(seconds, float(np.mean(words)) * TOKENS_PER_WORD, place)
+        rate = _rate(setup, seconds)
     return int(n), rate
 
 
-def _rate(seconds: float, tokens: float, place: str) -> Rate:
-    """Draw fields for the time and the price of embedding rows. `seconds` and `tokens` are their initial
-    values for a row."""
+def _rate(setup: MigrateSetup, seconds: float) -> Rate:
+    """Draw fields for the time and the price of embedding rows. `seconds` is the initial value for a row."""
     seconds = _number(
         "seconds",
         "Seconds per row",
         seconds,
         "Seconds to embed a row. The table then says how long embedding takes.",
-        place,
+        setup,
     )
     price = _number(
         "price",
         "Price of a million tokens",
         0.0,
         "The table then says what embedding costs, and the smallest saving that counts can be set.",
-        place,
+        setup,
     )
-    tokens = _number(
-        "tokens",
-        "Tokens per row",
-        tokens,
-        "Only used with a price. Default, if the texts are loaded: 1.3 tokens per English word.",
-        place,
+    currency = remembered(
+        st.text_input,
+        "Currency",
+        UNKNOWN.currency,
+        8,
+        key="migrate.currency",
+        width=110,
+        help="A symbol or a name, such as € or EUR. All prices on this page have it.",
     )
     queries = _number(
         "queries",
         "Queries in a year",
         float(UNKNOWN.queries),
         "Each query is embedded, and a cascade embeds the rows that it finds.",
-        place,
+        setup,
     )
-    rate = Rate(seconds=seconds, price=price, tokens=tokens, queries=int(queries))
+    rate = Rate(seconds=seconds, price=price, queries=int(queries), currency=currency)
     if not price:  # savings are counted in rows
         return rate
+    tokens = _number(
+        "tokens",
+        "Tokens per row",
+        _tokens(setup),
+        "Default, if the texts are loaded: 1.3 tokens per English word.",
+        setup,
+    )
     least = _number(
         "least_money",
         "Smallest saving that counts",
         UNKNOWN.least_money,
         "In the currency of the price. A simpler option comes first if another one saves less.",
-        place,
+        setup,
     )
-    key = f"migrate.rate-currency-{place}"
-    currency = remembered(st.text_input, "Currency", UNKNOWN.currency, 8, key=key)
-    return rate._replace(least_money=least, currency=currency)
+    return rate._replace(tokens=tokens, least_money=least)
 
 
-def _number(name: str, label: str, usual: float, told: str, place: str) -> float:
+def _tokens(setup: MigrateSetup) -> float:
+    """The mean number of tokens of a row. It is only asked for with a price, because loading the texts takes
+    seconds."""
+    words = [len(text.split()) for text in setup.texts(setup.old.ids[:1000])]
+    return float(np.mean(words)) * TOKENS_PER_WORD
+
+
+def rate_key(name: str, setup: MigrateSetup) -> str:
+    """The key of the field for this number of the rate."""
+    return f"migrate.rate-{name}-{setup.digest[:8]}"
+
+
+def _number(name: str, label: str, usual: float, told: str, setup: MigrateSetup) -> float:
     """A field for a number of the rate; 0 if it is empty."""
     value = remembered(
         st.number_input,
@@ -218,41 +262,8 @@ def _number(name: str, label: str, usual: float, told: str, place: str) -> float
         usual or None,
         None,
         "%.3g",
-        key=f"migrate.rate-{name}-{place}",
+        key=rate_key(name, setup),
         help=told,
         placeholder="unknown",
     )
     return value or 0.0
-
-
-def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
-    if result.price is None:
-        messages.info(
-            "The price needs a log of queries. Add one, embedded by both models, under Queries above.",
-            ":material/info:",
-        )
-        return
-    described = result.price.describe()
-    st.markdown(f"**{plain(described[:1].upper() + described[1:])}.**")
-    recipe = CascadePrice(spaces=setup.specs, digests=setup.digests, migration=setup.task)
-    exports.figure(recipe.draw(result), "migrate.price")
-    _cells(result.price.cells(), "migrate.needs")
-
-
-def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
-    outcome = results.result_of(
-        CheaperIndex(migration=setup.task, adapter=result.adapter, weight=result.weight),
-        setup.specs,
-        label="Compare cheaper indexes",
-        unasked_seconds=results.UNASKED_SECONDS,
-        spaces=setup.spaces,
-    )
-    if outcome is None:
-        return
-    report = outcome.report()
-    st.markdown(f"**{plain(report.sentence)}**")
-    for caution in report.notes:
-        messages.warning(caution)
-    (table,) = report.tables
-    _cells(table.shown, "migrate.compressed")
-    caption(table.caption)

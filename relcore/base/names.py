@@ -497,6 +497,8 @@ FIGURES = Family(
         "inversion-anchors": Named("", ".invert.anchor_curve:ErrorByAnchors"),
         "migration-options": Named("", ".migrate.charts:MigrationChart"),
         "cascade-price": Named("", ".migrate.charts:CascadePrice"),
+        "cascade-estimate": Named("", ".migrate.unlogged:CascadeEstimate"),
+        "cheaper-index": Named("", ".migrate.charts:CheaperIndexChart"),
         "threshold-change": Named("", ".migrate.charts:ThresholdScores"),
         "model-choice": Named("", ".choose.chart:ChoiceChart"),
         "passport": Named("", ".passport.pictures:PassportChart"),

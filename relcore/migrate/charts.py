@@ -12,6 +12,7 @@ from relcore.catalog.catalog import space_name
 from relcore.catalog.task import SpacesRecipe
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
+from relcore.migrate.cheaper_index import FORM_TITLES, CheaperIndex, CheaperIndexes
 from relcore.migrate.migration import Migration
 from relcore.migrate.moved_threshold import MovedThreshold
 from relcore.migrate.result import TITLES, MigrationResult
@@ -58,6 +59,56 @@ class CascadePrice(MigrationChart, figure="cascade-price"):
             note=f"{price.need.n_candidates:,} candidates per query; mean over orders of the log",
         )
         return chart_exportable(chart, self.to_json(), "relscope-cascade-price")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheaperIndexChart(SpacesRecipe, figure="cheaper-index"):
+    """A figure of the scores of the options with smaller indexes, the smallest one first, beside the old
+    model's index of full vectors."""
+
+    task: CheaperIndex
+
+    def draw(self, result: CheaperIndexes | None = None) -> Exportable:
+        found = self.computed(result)
+        return chart_exportable(indexes_chart(found), self.to_json(), "relscope-cheaper-index")
+
+
+def indexes_chart(found: CheaperIndexes) -> Lines:
+    """The scores by size of the index. Options are beside each other, so that their intervals can be seen.
+    The intervals are those of the change from full vectors, around the score."""
+    sizes: dict[str, float] = {}
+    for one in found.rows:
+        sizes.setdefault(one.form, one.row_bytes)
+    forms = sorted(sizes, key=lambda form: sizes[form])
+    options = list(dict.fromkeys(one.option for one in found.rows))
+    step = 0.6 / len(options)
+    lines = []
+    for place, option in enumerate(options):
+        rows = sorted(
+            (one for one in found.rows if one.option == option), key=lambda one: forms.index(one.form)
+        )
+        shift = (place - (len(options) - 1) / 2) * step
+        full = [one.score - one.change.value for one in rows]
+        lines.append(
+            Line(
+                TITLES[option],
+                [forms.index(one.form) + shift for one in rows],
+                [one.score for one in rows],
+                [score + one.change.low for score, one in zip(full, rows, strict=True)],
+                [score + one.change.high for score, one in zip(full, rows, strict=True)],
+                labels=[f"{FORM_TITLES[one.form]}, {one.row_bytes:,.0f} bytes a row" for one in rows],
+                color=OPTIONS.index(option),
+            )
+        )
+    keep = [one.score - one.change.value for one in found.rows if one.option == "keep"]
+    return Lines(
+        tuple(lines),
+        "index, bytes of a row",
+        found.metric,
+        kind="points",
+        baselines=tuple(("keep, full vectors", score) for score in keep[:1]),
+        x_names=tuple(f"{FORM_TITLES[form]}: {sizes[form]:,.0f}" for form in forms),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

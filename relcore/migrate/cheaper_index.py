@@ -143,10 +143,15 @@ class CheaperIndexes(Reported):
         options = list(dict.fromkeys(one.option for one in self.rows))
         told = [f"“{TITLES[option]}” {self._finding(option)}" for option in options]
         n_queries = counted(self.n_queries, "query", "queries")
-        return (
-            f"The smallest index with a loss below {short(WORTH_A_CHANGE, 2)} (95 %, {n_queries}):"
-            f" {'; '.join(told)}."
-        )
+        smallest = f"The smallest index with a loss below {short(WORTH_A_CHANGE, 2)} (95 %, {n_queries})"
+        best = [one for option in options if (one := self.best(option))]
+        forms = {one.form for one in best}
+        if len(best) == len(options) > 1 and len(forms) == 1:
+            loss = max(0.0, *(-one.change.low for one in best))
+            return (
+                f"{smallest} is the same for all options: {FORM_TITLES[forms.pop()]}, at most {short(loss)}."
+            )
+        return f"{smallest}: {'; '.join(told)}."
 
     def _finding(self, option: str) -> str:
         best = self.best(option)

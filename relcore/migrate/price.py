@@ -245,7 +245,7 @@ class Rate(NamedTuple):
         Seconds per row, price per million tokens, and tokens per row; 0 if unknown. A query has 16 tokens, or
         `tokens` if these are fewer, and takes as long as a row.
     currency : str
-        The currency of `price` and of `least_money`.
+        The currency of `price` and of `least_money`: a name, or a symbol such as "€".
     queries : int
         Number of queries in a year.
     least_money, least_rows : float
@@ -273,7 +273,7 @@ class Rate(NamedTuple):
     def least(self) -> str:
         """The smallest saving that counts, as text."""
         if self.has_price:
-            return f"{self.least_money:,.2f} {self.currency}".replace(".00 ", " ")
+            return self.in_currency(self.least_money).replace(".00", "")
         return f"{self.least_rows:,} rows"
 
     def of(self, rows: float, queries: float = 0.0) -> str:
@@ -288,10 +288,27 @@ class Rate(NamedTuple):
         if self.has_price:
             money = self.money(rows, queries)
             if 0 < money < 0.01:
-                found.append(f"under 0.01 {self.currency}")
+                found.append(f"under {self.in_currency(0.01)}")
             else:
-                found.append(f"{money:,.2f} {self.currency}")
+                found.append(self.in_currency(money))
         return " · ".join(found)
+
+    def in_currency(self, money: float) -> str:
+        """A sum as text: "$1.50" for a symbol, "1.50 USD" for a name."""
+        if self.currency and not self.currency[-1].isalnum():
+            return f"{self.currency}{money:,.2f}"
+        return f"{money:,.2f} {self.currency}".strip()
+
+    def size_of_year(self, cost: Cost, n_corpus: int) -> float:
+        """The cost of a year as a number, to compare options: money if the price is known, else seconds if
+        these are known, else rows."""
+        rows = cost.rows_of_year(self.queries, n_corpus)
+        queries = self.queries * cost.models_per_query
+        if self.has_price:
+            return self.money(rows, queries)
+        if self.seconds:
+            return (rows + queries) * self.seconds
+        return float(rows)
 
     def money(self, rows: float, queries: float = 0.0) -> float:
         tokens = rows * self.tokens + queries * min(self.tokens, QUERY_TOKENS)

@@ -1,3 +1,4 @@
+import base64
 import json
 import re
 import sys
@@ -18,6 +19,7 @@ from relcore.catalog.catalog import SpaceSpec, renamed_spec
 from relcore.catalog.renamed import put_pairing
 from relcore.cli import main
 from relcore.migrate.blind_test import MOST, Answer
+from relcore.migrate.cheaper_index import FORMS
 from relcore.runs.store import Store
 from tests.app.conftest import Session, save_space
 from tests.relcore.migrate.planted import migration_spaces
@@ -84,6 +86,50 @@ def test_every_tab_runs_on_own_files(tmp_path, planted):
     assert not session.open("migrate", "Drift").errors
 
 
+def test_queries_a_day_set_the_costs_of_a_year_where_there_is_no_log(tmp_path, planted):
+    session = open_page(saved(tmp_path, planted[0][:2]), "What a cascade costs")
+    session.change("select_slider", "migrate.a-day", 30)
+    assert session.find("number_input", "migrate.rate-queries").value == 30 * 365
+    assert "in a year of 10,950 queries" in option_table(session).columns
+    (chart,) = [one for one in session.charts if "with 30 queries each" in str(one["layout"])]
+    rows = np.frombuffer(base64.b64decode(chart["data"][0]["y"]["bdata"]))
+    assert (rows[0], rows[-1]) == (160, 240)  # the pairs, and the whole corpus
+    assert any(one.value.startswith("**With 30 queries a day, a cascade") for one in session.markdown)
+
+
+def test_prices_are_in_the_currency_of_the_user(tmp_path, planted):
+    session = open_page(saved(tmp_path, planted[0][:2]))
+    keys = [one.key for one in session.number_input]
+    assert not any("rate-tokens" in key for key in keys)  # only a price needs tokens, and so the texts
+    session.change("text_input", "migrate.currency", "€")
+    session.change("number_input", "migrate.rate-price", 5.0)
+    session.change("number_input", "migrate.rate-tokens", 100.0)
+    costs = option_table(session)["in a year of 10,000 queries"]
+    assert len(costs) >= 4
+    assert costs.str.contains(r"€\d").all()
+    widths = [float(one) for one in costs.str.extract(r"width:([\d.]+)%")[0]]
+    assert max(widths) == 100
+    assert widths[0] < widths[2]  # one model per query before two
+    assert "€100" in session.html  # the smallest saving that counts
+
+
+def test_cheaper_indexes_are_a_figure_above_a_folded_table(tmp_path, planted, ran_in_place):
+    session = open_page(saved(tmp_path, planted[0][:2]), "A cheaper index")
+    if "cheaper-index.start" in session.keys:
+        session.click("cheaper-index.start")
+    chart = session.charts[-1]
+    assert "keep, full vectors" in str(chart)
+    (table,) = [one for one in session.expander if one.label == "All numbers"]
+    assert not table.proto.expanded
+    assert len(table.dataframe[0].value) == len(FORMS) * len(chart["data"])
+
+
+def test_the_open_tab_is_kept_when_one_comes_back(tmp_path, planted):
+    session = open_page(saved(tmp_path, planted[0][:2])).open("migrate", "Drift")
+    session.open("connect", "Link").open("migrate")
+    assert session.session_state["migrate.tab"] == "Drift"
+
+
 def test_blind_answers_replace_the_verdict_and_are_saved(tmp_path):
     spaces, judgements = migration_spaces(n=240, n_queries=40, old_topics=4)
     specs = []
@@ -97,6 +143,10 @@ def test_blind_answers_replace_the_verdict_and_are_saved(tmp_path):
     place = next(one.key for one in session.selectbox if "queries-old" in one.key).rpartition("-")[2]
     for side, spec in zip(("old", "new"), specs[2:], strict=True):
         session.change("selectbox", f"migrate.queries-{side}-{place}", spec)
+    session.session_state["migrate.What a cascade costs"] = True
+    assert not session.run().errors
+    assert any(one.value.startswith("**To rank ") for one in session.markdown)  # with a log, it is counted
+    session.session_state["migrate.What a cascade costs"] = False
     lines = [f"{one.query} 0 {one.row} 1" for one in judgements]
     session.upload("migrate.qrels", "judgements.qrels", "\n".join(lines).encode())
     relevant = {(one.query, one.row) for one in judgements}

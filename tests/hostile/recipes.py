@@ -42,6 +42,8 @@ NEWER = {
         "inversion": {"method": "ridge", "ridge": 0.5},
     },
     "cascade-price": {"spaces": [*_TWO, *_TWO], "migration": {"n_pairs": 50, "n_candidates": 20}},
+    "cascade-estimate": {"n_rows": 1000, "rows_now": 50, "n_candidates": 20, "queries_a_day": 3.5},
+    "cheaper-index": {"spaces": _TWO, "task": {"migration": _MIGRATION, "adapter": "ridge", "weight": 0.5}},
     "passport": {"passport": _FILE, "new": _FILE, "anchors": ["a", "b"]},
     "model-choice": {"spaces": _TWO, "choose": {"epsilon": 0.1, "judgements": _MIGRATION["judgements"]}},
     "check": {"space": _FILE, "trusted": _FILE, "other": _FILE, "check": {"fdr": 0.1, "random_state": 1}},

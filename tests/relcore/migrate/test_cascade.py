@@ -128,6 +128,13 @@ def test_costs_of_each_option(judged, found):
     # 700 rows of 1,000 tokens, and 10,000 queries of 16 tokens
     assert head[-2] == "in a year of 10,000 queries"
     assert rows[-1][-2] == "700 rows · 1.5 h · 1.72 USD"
+    euros = Rate(seconds=0.5, price=2, tokens=1000, currency="€")
+    assert found.overview(euros)[-1][-2] == "700 rows · 1.5 h · €1.72"
+    assert (euros.least, Rate(price=2, tokens=9).least) == ("€100", "100 USD")
+    sizes = [euros.size_of_year(cost, 700) for cost in costs.values()]
+    assert [round(size, 2) for size in sizes] == [0.32, 0.92, 1.24, round(0.64 + 0.0014 * 1000, 2), 1.72]
+    assert Rate(seconds=0.5).size_of_year(costs["re-embed"], 700) == 0.5 * (700 + 10_000)
+    assert Rate().size_of_year(costs["re-embed"], 700) == 700
     assert found.details()[-1][-1] == "yes"
     recipe = CascadePrice(spaces=(SpaceSpec("file", "a.npz"),) * 4, migration=Migration())
     assert recipe.draw(found).table().y.tolist()[-2:] == [need, 700]  # the line's end, and the corpus

@@ -23,6 +23,7 @@ from relcore.migrate.blind_test import (
     tally,
     with_answers,
 )
+from relcore.migrate.charts import indexes_chart
 from relcore.migrate.cheaper_index import FORMS, CheaperIndex
 from relcore.migrate.migration import Migration
 from relcore.scores.relevance import ndcg, search
@@ -185,6 +186,17 @@ def test_each_option_on_each_form_by_the_judgements():
     assert table["cascade", "pca-half"].change.value > table["keep", "first-quarter"].change.value
     assert "cut only vectors of models that were trained for it" in found.cautions[0]
     assert "first d/4" in str(found.report().tables[0].shown)
+    chart = indexes_chart(found)
+    drawn = {line.name: line for line in chart.lines}
+    assert len(drawn) == 5
+    assert sorted(drawn["keep"].y) == sorted(table["keep", form].score for form in FORMS)
+    one = table["keep", "first-quarter"]
+    place = drawn["keep"].y.tolist().index(one.score)
+    assert drawn["keep"].high[place] - drawn["keep"].low[place] == pytest.approx(
+        one.change.high - one.change.low
+    )
+    assert chart.baselines == (("keep, full vectors", pytest.approx(one.score - one.change.value)),)
+    assert chart.x_names[0].startswith("binary")  # the smallest first
     # 40 queries do not show that the loss is small; the sentence has the loss that they do exclude.
     least = max(table["keep", form].change.low for form in FORMS)
     assert (found.best("keep") is None) == (least < -0.01)
@@ -195,6 +207,8 @@ def test_each_option_on_each_form_by_the_judgements():
     found = replace(found, rows=(table["keep", "int8"], sure))
     told = "with a loss below .01 (95 %, 40 queries): “keep” PCA d/2, at most .004."
     assert (found.best("keep"), told in found.describe()) == (sure, True)
+    both = replace(found, rows=(sure, replace(sure, option="bridge", change=Interval(0.0, -0.005, 0.004))))
+    assert "is the same for all options: PCA d/2, at most .005." in both.describe()
     # Rows of a model that was trained to be cut: the first dimensions hold everything.
     padded = [
         LatentSpace(np.pad(one.vectors, ((0, 0), (0, 3 * one.dimension))), one.ids, name=one.name)
