@@ -67,8 +67,8 @@ def _without_log(setup: MigrateSetup, result: MigrationResult) -> None:
     _figure(estimate.draw(), "migrate-estimate")
     st.caption(
         f"Each query finds {result.n_candidates:,} rows, and a row is embedded when it is found first. Real"
-        " queries find popular rows again and again, so they need fewer than both lines say. A log of"
-        " queries, embedded by both models, tells how many: add it under Queries, above."
+        " queries find popular rows again and again, so they usually need fewer than the dashed line says. A"
+        " log of queries, embedded by both models, tells how many: add it under Queries, above."
     )
 
 

@@ -107,7 +107,7 @@ def indexes_chart(found: CheaperIndexes) -> Lines:
         found.metric,
         kind="points",
         baselines=tuple(("keep, full vectors", score) for score in keep[:1]),
-        x_names=tuple(f"{FORM_TITLES[form]}: {sizes[form]:,.0f}" for form in forms),
+        x_names=tuple(f"{FORM_TITLES[form].partition(',')[0]}: {sizes[form]:,.0f}" for form in forms),
     )
 
 

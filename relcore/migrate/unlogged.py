@@ -53,8 +53,8 @@ class CascadeEstimate(Recipe, figure="cascade-estimate"):
         return np.minimum(rows, self.n_rows)
 
     def expected(self, days: float | np.ndarray) -> np.ndarray:
-        """The expected number of embedded rows if each query finds random rows. Real queries find some rows
-        again and again, so they need fewer."""
+        """The expected number of embedded rows if each query finds random rows. Independent queries that find
+        some rows more often than others need fewer."""
         missed = max(0.0, 1 - self.n_candidates / self.n_rows)
         rest = max(0, self.n_rows - self.rows_now)
         return self.n_rows - rest * missed ** (self.queries_a_day * np.asarray(days, float))
