@@ -1,4 +1,4 @@
-"""The parts of Migrate on cheaper ways: what a cascade costs, and smaller indexes."""
+"""The parts of Migrate on costs: what a cascade embeds, and smaller indexes."""
 
 from __future__ import annotations
 

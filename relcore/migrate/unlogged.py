@@ -45,7 +45,8 @@ class CascadeEstimate(Recipe, figure="cascade-estimate"):
     n_candidates: int = setting(low=1)
     queries_a_day: float = setting(low=0)
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
     def most(self, days: float | np.ndarray) -> np.ndarray:
         """The number of embedded rows if no row is found twice: no log of this length needs more."""
@@ -84,9 +85,11 @@ class CascadeEstimate(Recipe, figure="cascade-estimate"):
     def draw(self, result: None = None) -> Exportable:
         days = np.linspace(0, self.days_shown(), _POINTS)
         color = OPTIONS.index("cascade")
+        most = self.most(days).tolist()
+        expected = self.expected(days).tolist()
         lines = (
-            Line("at most: no row is found twice", days, self.most(days), color=color),
-            Line("if each query finds random rows", days, self.expected(days), color=color, dashed=True),
+            Line("at most: no row is found twice", days.tolist(), most, color=color),
+            Line("if each query finds random rows", days.tolist(), expected, color=color, dashed=True),
         )
         chart = Lines(
             lines,
