@@ -347,7 +347,7 @@ def test_edges_join_rows_to_their_neighbours_in_the_panes_of_each_model(page):
     assert page.evaluate(lines)[1][1].endswith(f"L{x:.1f} {y:.1f}")
     assert "word 3" in page.locator(".ls-names").first.text_content()  # where the lines start
     draw(page, drawn, [], edges=[])
-    assert not any(path for paths in page.evaluate(lines) for path in paths)
+    page.wait_for_function(f"{lines}.flat().every(path => !path)")
 
 
 def test_trails_lead_from_a_row_to_its_place_in_the_other_pane(page):
