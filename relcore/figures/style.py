@@ -66,7 +66,7 @@ class Theme:
     neutral: str
     null: str
     accent: str
-    font: str = '"Source Sans", system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+    font: str = '"Source Sans", system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif'
 
     @property
     def dark(self) -> bool:
