@@ -149,7 +149,7 @@ class Dataset:
         self.rows: np.ndarray | None = None
         self._content = content
         if not len(self.ids):
-            raise SpaceError(f"{name}: expected at least one item, got none")
+            raise SpaceError(f"{name}: expected at least one item, got none; choose data that has rows")
 
     def __len__(self) -> int:
         return len(self.ids)

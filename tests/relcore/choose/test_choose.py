@@ -152,6 +152,23 @@ def test_judgements_of_other_queries_are_refused():
         choose([model(1.0), model(2.0)], queries=[model(1.0)])
 
 
+def test_queries_that_the_models_do_not_share_are_refused():
+    asked = [model(1.0, ids=[f"{name} {row}" for row in range(N)]) for name in ("first", "second")]
+    with pytest.raises(SpaceError, match="share, got none"):
+        choose([model(1.0), model(2.0)], queries=asked)
+
+
+@pytest.mark.parametrize("empty", ["documents", "queries"])
+def test_a_table_without_rows_is_refused(tables, monkeypatch, capsys, empty):
+    from relcore.cli import main
+
+    monkeypatch.chdir(tables)
+    pd.read_parquet(f"{empty}.parquet").iloc[:0].to_parquet(f"{empty}.parquet")
+    call = "choose documents.parquet queries.parquet --encoder tfidf,words --qrels qrels.txt"
+    assert main(call.split()) == 2
+    assert f"{empty} · text: expected at least one item, got none; " in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_table_and_the_chart_have_the_numbers_of_the_last_look():
     found = choose([model(2.0, 1, "a"), model(1.5, 2, "b"), model(1.8, 3, "c")])
     report = found.report([ModelCost(10.0, 0.5), ModelCost(5000.0, None), ModelCost(None, None)])
