@@ -1,8 +1,8 @@
 """Which of three models finds better rows?
 
 Three encoders of 960 sentences: Word2Vec and FastText, each pooled, and MiniLM. Each sentence is a query, and
-the sentences of its article are relevant. The comparison looks at numbers of queries that are planned beforehand,
-and its intervals count these looks.
+the sentences of its article are relevant. The comparison looks at planned numbers of queries, and its
+intervals count these looks.
 """
 
 import relcore as rs
