@@ -166,7 +166,9 @@ def test_a_table_without_rows_is_refused(tables, monkeypatch, capsys, empty):
     pd.read_parquet(f"{empty}.parquet").iloc[:0].to_parquet(f"{empty}.parquet")
     call = "choose documents.parquet queries.parquet --encoder tfidf,words --qrels qrels.txt"
     assert main(call.split()) == 2
-    assert f"{empty} · text: expected at least one item, got none; " in " ".join(capsys.readouterr().err.split())
+    assert f"{empty} · text: expected at least one item, got none; " in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_the_table_and_the_chart_have_the_numbers_of_the_last_look():
