@@ -132,13 +132,13 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.training.agreement import (
         TrainingResult as TrainingResult,
         TrainingSpec as TrainingSpec,
-        compare_runs as compare_runs,
     )
     from relcore.training.callbacks import (
         watch_lightning as watch_lightning,
         watch_trainer as watch_trainer,
     )
     from relcore.training.chart import TrainingChart as TrainingChart
+    from relcore.training.comparison import compare_runs as compare_runs
     from relcore.training.runs import Run as Run, open_run as open_run, open_runs as open_runs
     from relcore.training.watching import Watch as Watch, watch as watch
     from relcore.universe.universe import Universe as Universe, UniverseSpec as UniverseSpec
@@ -173,7 +173,7 @@ GROUPS = {
         "open_run": "training.runs",
         "open_runs": "training.runs",
         "Run": "training.runs",
-        "compare_runs": "training.agreement",
+        "compare_runs": "training.comparison",
         "TrainingSpec": "training.agreement",
         "TrainingResult": "training.agreement",
     },

@@ -4,8 +4,9 @@
 const FRAME = 120; // milliseconds from frame to frame
 const CALM_FRAME = 500; // where motion is to be reduced, and nothing glides
 const SETTLED = 250; // milliseconds without another frame, after which Python hears of this one
+const HELD = 1500; // milliseconds after a move of the reader, in which a payload that Python made before it heard of it moves nothing
 const MOST_CLASSES = 24; // of the legend
-const MOST_DOTS = 40; // of a line; of more, dots are as small as the line is wide
+const MOST_DOTS = 24; // of a line; of more, dots are as small as the line is wide
 const INSETS = { left: 34, right: 12, top: 8, bottom: 36 }; // pixels around the lines
 const ICONS = { back: "M11 2v12L3 8zM3 2h1.6v12H3z", play: "M4 2l10 6-10 6z", pause: "M3 2h3.6v12H3zM9.4 2H13v12H9.4z", on: "M5 2v12l8-6zM11.4 2H13v12h-1.6z" };
 const players = new WeakMap();
@@ -17,21 +18,22 @@ function icon(name) {
 class Player {
   constructor(parent) {
     this.at = 0; // a whole number for a frame; between two frames, the points are on their way
+    this.moved = -Infinity; // when the reader moved last
     this.hovered = -1;
     this.maps = element("div", "mm-maps");
     this.chart = element("svg", "mm-chart", { role: "img" });
     this.key = element("ul", "mm-key");
     this.now = element("div", "mm-now");
     this.lines = element("div", "mm-lines", {}, element("div", "mm-graph", {}, this.chart, this.now), this.key);
-    this.stage = element("div", "mm-stage", {}, this.maps, this.lines);
     this.buttons = { back: this.button("back", "One step back", () => this.step(-1)), play: this.button("play", "Play", () => this.toggle()), on: this.button("on", "One step on", () => this.step(1)) };
     this.slider = element("input", "", { type: "range", min: 0, step: 1, "aria-label": "Step of the training" });
     this.slider.addEventListener("input", () => this.choose(Number(this.slider.value)));
     this.said = element("output", "mm-step");
     this.bar = element("div", "mm-bar", {}, ...Object.values(this.buttons), this.slider, this.said);
     this.classes = element("div", "mm-classes");
+    this.stage = element("div", "mm-stage", {}, element("div", "", {}, this.maps, this.bar, this.classes), this.lines);
     this.tip = new Tip();
-    this.root = element("div", "ls-root mm-root", { role: "group" }, this.stage, this.bar, this.classes, this.tip.root);
+    this.root = element("div", "ls-root mm-root", { role: "group" }, this.stage, this.tip.root);
     this.root.addEventListener("keydown", (event) => this.pressed(event));
     this.chart.addEventListener("pointerdown", (event) => this.pick(event));
     parent.append(this.root);
@@ -67,8 +69,10 @@ class Player {
     this.frameMaps();
     this.nameClasses();
     this.drawLines();
-    if (header.frame !== this.told && !this.playing) this.at = header.frame;
-    this.told = header.frame;
+    if (!this.playing && performance.now() - this.moved > HELD) {
+      if (header.frame !== this.told) this.at = header.frame;
+      this.told = header.frame;
+    }
     this.at = clamp(this.at, 0, header.frames.length - 1);
     this.draw();
   }
@@ -181,6 +185,7 @@ class Player {
 
   /* Python hears of a frame once the reader rests at it. */
   tell() {
+    this.moved = performance.now();
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
       if (this.playing || this.frame === this.told) return;
@@ -363,10 +368,10 @@ class Player {
   }
 }
 
-export default function ({ data, parentElement, setStateValue }) {
+export default function ({ data, parentElement, setTriggerValue }) {
   if (!players.has(parentElement)) players.set(parentElement, new Player(parentElement));
   const player = players.get(parentElement);
-  player.send = (frame) => setStateValue("frame", frame);
+  player.send = (frame) => setTriggerValue("frame", frame);
   arrived(parentElement, unpack(data), (payload) => player.show(payload));
   return () => {
     if (parentElement.isConnected) return; // a newer call has come

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import streamlit as st
@@ -21,6 +22,7 @@ from relcore.panes.payload import NO_CATEGORY, POSITION_STEPS, Payload, joined_t
 
 _FARTHEST = 8  # times the reach of the maps; points beyond it are not seen, wherever they are
 
+_payloads: WeakKeyDictionary[MovingPanels, Payload] = WeakKeyDictionary()
 _mount = st.components.v2.component(
     "relscope_moving_maps",
     css=part("panes.css") + (Path(__file__).parent / "moving_maps.css").read_text(encoding="utf-8"),
@@ -28,39 +30,43 @@ _mount = st.components.v2.component(
 )
 
 
-def moving_maps(moving: MovingPanels, *, key: str, height: int, on_frame: Callable[[str], None]) -> None:
-    """Draw the frame `moving.start`, with controls that show the others. Each map is up to `height` pixels
-    high. `on_frame` is a callback that gets the title of the frame at which the reader rests."""
+def moving_maps(
+    moving: MovingPanels, *, key: str, height: int, frame: int, on_frame: Callable[[str], None]
+) -> None:
+    """Draw this frame, with controls that show the others. Each map is up to `height` pixels high. `on_frame`
+    is a callback that gets the title of the frame at which the reader rests."""
 
     def receive() -> None:
-        frame = st.session_state[key].get("frame")
-        if frame in moving.frames:
-            on_frame(frame)
+        title = st.session_state[key].get("frame")
+        if title in moving.frames:
+            on_frame(title)
 
-    _mount(
-        key=key,
-        data=data_of(packed(moving, height), key),
-        default={"frame": moving.frames[moving.start]},
-        on_frame_change=receive,
-    )
+    payload = packed(moving)
+    shown = Payload({**payload.header, "height": height, "frame": frame}, payload.arrays)
+    _mount(key=key, data=data_of(shown, key), on_frame_change=receive)
 
 
-def packed(moving: MovingPanels, height: int) -> Payload:
+def packed(moving: MovingPanels) -> Payload:
     """The payload of the maps: all frames as uint16 (p, t, n, 2), the groups and names of the points, and the
-    chart of the lines."""
-    widest = min(float(np.abs(moving.places).max()) or 1.0, _FARTHEST * moving.reach)
+    chart of the lines. It is made once for the same panels."""
+    if moving not in _payloads:
+        _payloads[moving] = _pack(moving)
+    return _payloads[moving]
+
+
+def _pack(moving: MovingPanels) -> Payload:
+    reach = moving.reach
+    widest = min(float(np.abs(moving.places).max()) or 1.0, _FARTHEST * reach)
     shares = 0.5 + 0.5 * np.clip(moving.places / widest, -1, 1)
     groups = np.where(moving.groups < 0, NO_CATEGORY, moving.groups)
     header = {
         "n": len(moving.names),
         "panels": moving.panels,
         "frames": moving.frames,
-        "frame": moving.start,
         "groupNames": moving.group_names,
         "about": f"{len(moving.names):,} {moving.about}",
         "alt": moving.describe(),
-        "height": height,
-        "zoom": widest / moving.reach,
+        "zoom": widest / reach,
         "pointSize": point_size(len(moving.names)),
         "themes": [asdict(theme) for theme in (LIGHT, DARK)],
         "colors": [theme.category_colors(len(moving.group_names)) for theme in (LIGHT, DARK)],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import streamlit as st
@@ -12,19 +13,20 @@ from app import compute, exports, messages, sharing
 from app.asking import Panel, lead_sentence
 from app.components.moving_maps import moving_maps
 from app.page_settings import remembered, save_value, saved_value, segments
-from app.plain_text import plain
+from app.plain_text import plain, plain_html
 from app.tables import report_table
-from app.training import two_here
+from app.training import following, two_here
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.figures.charts import MovingPanels
-from relcore.training.agreement import AXES, TrainingResult, TrainingSpec, compare_runs
+from relcore.training.agreement import AXES, TrainingResult, TrainingSpec
 from relcore.training.chart import TrainingChart
 from relcore.training.runs import Run, open_run, open_runs
 
 _FRAME = "training.frame"
+_REST = 10.0  # seconds after which the tables of growing runs are drawn again
 _HEIGHT = 380  # pixels of a map
-_SECONDS = 1.0  # between two looks for new frames
+_SECONDS = 0.2  # between two looks for new frames
 _PLACES = {"here": "Train two here", "folder": "A folder of runs"}
 _HOW = {
     "here": "Two networks begin with different random weights and learn in this page, in a few seconds. Their"
@@ -36,14 +38,20 @@ _HOW = {
 
 @dataclass(frozen=True)
 class TrainingInputs:
-    """Runs, by folder, number of frames and whether they grow, and how they are shown."""
+    """Runs, by folder, number of frames and whether they grow, and how they are shown. `folder` is the one
+    that holds them all."""
 
+    folder: str
     places: tuple[tuple[str, int, bool], ...]
     spec: TrainingSpec
     axes: str
 
     def runs(self) -> list[Run]:
         return [open_run(place) for place, *_ in self.places]
+
+    @property
+    def growing(self) -> bool:
+        return any(growing for *_, growing in self.places)
 
 
 def draw(workspace: Workspace) -> None:
@@ -86,36 +94,30 @@ def inputs(workspace: Workspace) -> TrainingInputs | None:
         layer = remembered(
             st.selectbox, "Layer", common, index=len(common) - 1, key="training.layer", width=260
         )
-    if any(run.growing for run in runs):
-        _look_for_frames(folder, sum(map(len, runs)))
-    return TrainingInputs(_places(runs), TrainingSpec(layer), st.session_state["training.axes"])
-
-
-@st.fragment(run_every=_SECONDS)
-def _look_for_frames(folder: str, n_frames: int) -> None:
-    """Draw the page again when a run that still trains has a new frame."""
-    st.caption("A network is still in training. New frames appear as they come.")
-    runs = open_runs(folder)
-    if sum(map(len, runs)) != n_frames or not any(run.growing for run in runs):
-        st.rerun()
+    return TrainingInputs(folder, _places(runs), TrainingSpec(layer), st.session_state["training.axes"])
 
 
 def compared(asked: TrainingInputs) -> TrainingResult:
+    if asked.growing:
+        return following.compared(asked.folder, asked.spec, asked.runs())
     return _compared(asked.places, asked.spec)
 
 
 @compute.cached(8)
 def _compared(places: tuple[tuple[str, int, bool], ...], spec: TrainingSpec) -> TrainingResult:
-    return compare_runs([open_run(place) for place, *_ in places], spec)
+    return following.comparison(spec).compare([open_run(place) for place, *_ in places])
 
 
 def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
     told = result.report()
-    if st.session_state["training.place"] == "here":
-        two_here.say_conclusion()
+    if asked.growing:
+        _follow(asked.axes, time.monotonic())
     else:
-        lead_sentence(told)
-    _play(result.panels(asked.axes), "training.maps", _HEIGHT)
+        if st.session_state["training.place"] == "here":
+            two_here.say_conclusion()
+        else:
+            lead_sentence(told)
+        _play(result.panels(asked.axes), "training.maps", _HEIGHT)
     figure = TrainingChart.of(asked.runs(), asked.spec, asked.axes).draw(result)
     exports.export_bar(figure, "training")
     for note in told.notes:
@@ -139,11 +141,45 @@ def _places(runs: Sequence[Run]) -> tuple[tuple[str, int, bool], ...]:
 @st.fragment
 def _play(panels: MovingPanels, key: str, height: int) -> None:
     """Draw the player. The frame that is shown is a setting of the page, by its title."""
-    title = saved_value(_FRAME)
-    start = 0
-    if title in panels.frames:
-        start = panels.frames.index(title)
-    moving_maps(replace(panels, start=start), key=key, height=height, on_frame=partial(save_value, _FRAME))
+    frame = 0
+    if saved_value(_FRAME) in panels.frames:
+        frame = panels.frames.index(saved_value(_FRAME))
+    moving_maps(panels, key=key, height=height, frame=frame, on_frame=partial(save_value, _FRAME))
+
+
+@st.fragment(run_every=_SECONDS)
+def _follow(axes: str, begin: float) -> None:
+    """Draw the player of runs that grow. A new frame is drawn at once; its scores follow in one of the next
+    runs of this fragment, and the rest of the page some seconds after `begin`."""
+    growing = following.growing_runs()
+    if growing is None:
+        st.rerun()
+    try:
+        growing.look()
+        if growing.is_due:
+            growing.compare()
+        panels = growing.panels(axes)
+    except SpaceError as error:
+        messages.error(error)
+        return
+    if not growing.growing and not saved_value(_FRAME):
+        save_value(_FRAME, panels.frames[-1])  # the reader followed the training to its end
+    if not growing.growing or (growing.compared_at > begin and time.monotonic() > begin + _REST):
+        st.rerun()
+    messages.lead(f"<b>{plain_html(growing.result.sentence())}</b>")
+    st.caption("A network is still in training. New frames appear as they come.")
+    last = len(panels.frames) - 1
+    frame = last
+    if saved_value(_FRAME) in panels.frames:
+        frame = panels.frames.index(saved_value(_FRAME))
+
+    def rest(title: str) -> None:
+        """At the last frame, the reader wants to see the next ones."""
+        if title == panels.frames[last]:
+            title = ""
+        save_value(_FRAME, title)
+
+    moving_maps(panels, key="training.maps", height=_HEIGHT, frame=frame, on_frame=rest)
 
 
 _PANEL = Panel(inputs, compared, draw_result)

@@ -25,7 +25,8 @@ from relcore.studies.estimates import (
     mean_score,
 )
 from relcore.studies.study import Chart, Option, RunResult, Settings, Study, states
-from relcore.training.agreement import OWN, RELATIVE, TrainingResult, TrainingSpec, compare_runs
+from relcore.training.agreement import OWN, RELATIVE, TrainingResult, TrainingSpec
+from relcore.training.comparison import compare_runs
 from relcore.training.runs import Run, open_runs
 from relcore.training.two_networks import TASKS
 from relcore.training.watching import watch

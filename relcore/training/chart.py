@@ -9,7 +9,8 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.kinds import need_kinds
 from relcore.catalog.task import Recipe
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.training.agreement import AXES, OWN, TrainingResult, TrainingSpec, compare_runs
+from relcore.training.agreement import AXES, OWN, TrainingResult, TrainingSpec
+from relcore.training.comparison import compare_runs
 from relcore.training.runs import Run, open_run
 
 

@@ -14,8 +14,9 @@ from relcore.commands.options import Results
 from relcore.commands.progress import Bar
 from relcore.figures.export import KINDS
 from relcore.files.saving import need_suffix
-from relcore.training.agreement import OWN, RELATIVE, TrainingSpec, compare_runs
+from relcore.training.agreement import OWN, RELATIVE, TrainingSpec
 from relcore.training.chart import TrainingChart
+from relcore.training.comparison import compare_runs
 from relcore.training.runs import open_runs
 
 FILMS = ("webp", "gif")  # as in relcore.figures.paper_panels, which loads Matplotlib

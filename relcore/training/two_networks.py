@@ -21,7 +21,8 @@ from relcore.base.numbers import short
 from relcore.encoders.bundled_data import read_digits
 from relcore.engine.threads import one_thread_in_torch
 from relcore.scores.score import Interval
-from relcore.training.agreement import OWN, RELATIVE, TrainingSpec, compare_runs
+from relcore.training.agreement import OWN, RELATIVE, TrainingSpec
+from relcore.training.comparison import compare_runs
 from relcore.training.runs import Run, open_run
 from relcore.training.watching import Watch, watch
 

@@ -33,7 +33,7 @@ def test_places_are_drawn_where_they_are():
     places = np.random.default_rng(0).normal(size=(2, 3, 50, 2)).astype(np.float32)
     places[1, 2, 7] = 1000, 0  # far outside, which must cost the others no precision
     told = moving(places)
-    payload = packed(told, 300)
+    payload = packed(told)
     steps = np.frombuffer(payload.arrays["places"], "<u2").reshape(places.shape).astype(float)
     drawn = (2 * steps / POSITION_STEPS - 1) * payload.header["zoom"]  # in units of the map, whose edge is ±1
     others = np.abs(places).max(axis=-1) < 100
@@ -45,7 +45,7 @@ def test_places_are_drawn_where_they_are():
 
 
 def test_lines_lie_at_their_values_and_each_frame_knows_its_last_ones():
-    header = packed(moving(np.zeros((2, 3, 4, 2), np.float32)), 300).header
+    header = packed(moving(np.zeros((2, 3, 4, 2), np.float32))).header
     match, accuracy = header["lines"]
     assert match["places"] == [[0, 0.2], [1, 0.6]]
     assert match["points"] == [0, 0, 1]
@@ -58,6 +58,6 @@ def test_lines_lie_at_their_values_and_each_frame_knows_its_last_ones():
 
 
 def test_a_run_of_one_frame_is_drawn():
-    header = packed(moving(np.zeros((2, 1, 4, 2), np.float32), steps=(10,)), 300).header
+    header = packed(moving(np.zeros((2, 1, 4, 2), np.float32), steps=(10,))).header
     assert header["frames"] == ("step 10",)
     assert np.isfinite(header["shares"]).all()

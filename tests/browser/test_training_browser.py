@@ -19,15 +19,20 @@ def runs(tmp_path_factory):
     return folder
 
 
+def opened(page, app, folder):
+    page.goto(f"{app}/research")
+    page.get_by_role("tab", name="Training").click()
+    page.get_by_text("A folder of runs").click()
+    page.get_by_role("textbox", name="Folder").fill(str(folder))
+    page.keyboard.press("Enter")
+    return page.locator(".mm-root")
+
+
 @pytest.fixture
 def player(watched, app, runs):
-    watched.goto(f"{app}/research")
-    watched.get_by_role("tab", name="Training").click()
-    watched.get_by_text("A folder of runs").click()
-    watched.get_by_role("textbox", name="Folder").fill(str(runs))
-    watched.keyboard.press("Enter")
+    player = opened(watched, app, runs)
     settle(watched)
-    return watched.locator(".mm-root")
+    return player
 
 
 def shows(page, frame):
@@ -102,3 +107,29 @@ def test_where_motion_is_to_be_reduced_points_do_not_glide(watched, player):
     shows(watched, 3)
     player.get_by_role("button", name="Pause").click()
     assert len(watched.evaluate("drawn")) == len(watched.evaluate("[...new Set(drawn)]")) * 2
+
+
+def test_frames_of_a_training_are_drawn_as_they_come(watched, app, tmp_path):
+    torch = pytest.importorskip("torch")
+    from relcore.training.watching import watch
+
+    network = torch.nn.Linear(5, 4)
+    rows = torch.rand(60, 5)
+    with watch(tmp_path / "first", network, rows, budget=None) as run:
+        run.step()
+        player = opened(watched, app, tmp_path)
+        said = player.locator(".mm-step")
+        said.get_by_text("step 1", exact=True).wait_for()  # of runs that grow, the last frame is shown
+        run.step()
+        said.get_by_text("step 2", exact=True).wait_for()
+        player.get_by_role("button", name="One step back").click()
+        said.get_by_text("step 1", exact=True).wait_for()
+        settle(watched)
+        run.step()
+        watched.wait_for_function(
+            "(slider) => slider.max === '3'", arg=player.get_by_role("slider").element_handle()
+        )
+        assert said.text_content() == "step 1"  # the reader looks at another one
+    watched.get_by_text("still in training").wait_for(state="detached")
+    player.get_by_text("to its last frame").wait_for()
+    assert said.text_content() == "step 1"

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.training.agreement import OWN, compare_runs
+from relcore.training.agreement import OWN
+from relcore.training.comparison import compare_runs
 from relcore.training.two_networks import PAIRS, TASKS, Adam, TwoNetworks
 
 torch = pytest.importorskip("torch")
