@@ -95,26 +95,18 @@ def verdict_of(
     judgements or labels, no option is recommended. If a cascade saves too little to come before re-embedding
     in the `order` of costs, `small_saving` says so.
     """
+    if relevance == NEIGHBOURS:
+        return _unjudged(scores, k, on, price)
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
     cost = ""
     if price:
         cost = f"; {price.describe()}"
-    if relevance == NEIGHBOURS:
-        finds = [f"{_FINDS[name]} {mean}" for name, mean in means.items() if name in _FINDS]
-        text = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}{cost}; {on}."
-        why = UNJUDGED
-        if float(scores["keep"].queries.mean()) >= SAME_ROWS:
-            why = FINDS_THE_SAME
-        head, _, rest = why.partition(": ")
-        return Verdict("", False, f"{why} {text}", f"{head}. {rest[:1].upper()}{rest[1:]}")
     option, close = decide(scores, resampling, order)
     keep = scores["keep"]
-    n_queries = counted(len(scores["keep"].queries), "query", "queries")
     gains = {name: resampling.difference(one, keep) for name, one in scores.items() if name != "keep"}
     changes = {name: f"{signed(gain.value)}, 95 %: {gain.band}" for name, gain in gains.items()}
     harms = "re-embed" in gains and gains["re-embed"].high < 0
     quality = f"Search quality (nDCG@{k}, at most 1)"
-    rivals = [_TOLD[name] for name in close]
     if option != "keep":
         answer = MOVES[option]
         if harms:
@@ -130,12 +122,10 @@ def verdict_of(
         lines.append(f"The new model alone finds less: {means['re-embed']} ({changes['re-embed']})")
         cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
     if close:
-        text = f"{answer} ({and_list(rivals)} {'is' if len(close) == 1 else 'are'} too close to call)"
-        first = close[0]
-        others = [f"{_TOLD[name]} {means[name]}" for name in close[1:]]
-        reached = and_list([f"{_TOLD[first]} reaches {means[first]}", *others])
-        reached = f"{reached[:1].upper()}{reached[1:]}: on {n_queries}, not clearly different"
-        lines.append(f"{reached} from {_TOLD[option]}")
+        are = "is" if len(close) == 1 else "are"
+        text = f"{answer} ({and_list([_TOLD[name] for name in close])} {are} too close to call)"
+        n_queries = counted(len(keep.queries), "query", "queries")
+        lines.append(f"{_reached(close, means)}: on {n_queries}, not clearly different from {_TOLD[option]}")
     parts = [f"{text}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
     numbers = {"weight": short(weight, 2).removesuffix(".00"), "n": f"{n_candidates:,}"}
     parts += [
@@ -151,13 +141,42 @@ def verdict_of(
         log = counted(price.n_queries, "query", "queries")
         lines.append(f"For {log} a cascade embeds {percent(price.share)} of the rows")
         if small_saving:
-            lines.append(small_saving[:1].upper() + small_saving[1:])
+            lines.append(_capitalized(small_saving))
     return Verdict(
         option,
         not close,
         f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.",
         f"{'. '.join([answer, *lines])}.",
     )
+
+
+def _unjudged(scores: Mapping[str, QueryScores], k: int, on: str, price: Price | None) -> Verdict:
+    """The verdict without judgements or labels. It recommends no option, and says which share of the new
+    model's rows each option finds."""
+    finds = []
+    for name, one in scores.items():
+        if name in _FINDS:
+            finds.append(f"{_FINDS[name]} {short(float(one.queries.mean()))}")
+    text = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}"
+    if price:
+        text += f"; {price.describe()}"
+    why = UNJUDGED
+    if float(scores["keep"].queries.mean()) >= SAME_ROWS:
+        why = FINDS_THE_SAME
+    head, _, rest = why.partition(": ")
+    return Verdict("", False, f"{why} {text}; {on}.", f"{head}. {_capitalized(rest)}")
+
+
+def _reached(close: Sequence[str], means: Mapping[str, str]) -> str:
+    """The scores of options that are too close to call: "A bridge reaches .41 and both models .42"."""
+    first = close[0]
+    others = [f"{_TOLD[name]} {means[name]}" for name in close[1:]]
+    return _capitalized(and_list([f"{_TOLD[first]} reaches {means[first]}", *others]))
+
+
+def _capitalized(text: str) -> str:
+    """The text with a capital first letter; the other letters stay as they are."""
+    return text[:1].upper() + text[1:]
 
 
 _FINDS = {
