@@ -192,7 +192,7 @@ def _mixed(
     folder: str, other: str, share: float, n: int, rng: np.random.Generator, most: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows of one model, a share of which is replaced by rows of another model, and which rows these are.
-    With `most`, the other model has as many rows as there are."""
+    With `most`, all available rows of the other model are used."""
     few = round(share * n)
     if other == "words":
         first, second, _ = words()

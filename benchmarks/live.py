@@ -193,7 +193,7 @@ def slider_path(page: Any) -> Callable[[int], tuple[float, float]]:
     return lambda move: (slider["x"] + (0.45 + 0.35 * np.sin(move / 9)) * slider["width"], middle)
 
 
-# From the last event of a kind to the next change of the table of answers.
+# Measures the time from the last event of a kind to the next change of the table of answers.
 ANSWERED = """kind => {
   document.addEventListener(kind, () => ([window.asked, window.answered] = [performance.now(), 0]), true);
   new MutationObserver((changes) => {

@@ -291,7 +291,7 @@ def sources() -> dict[str, list[str]]:
 
 def encode_parts(folder: Path) -> None:
     """Write the vectors of all texts by three layers of MiniLM, by paraphrase-MiniLM, by LSA of the same width
-    and by mean word vectors, and of some captions by other recipes of MiniLM. What is there is kept."""
+    and by mean word vectors, and of some captions by other recipes of MiniLM. Existing files are kept."""
     folder.mkdir(parents=True, exist_ok=True)
     lists = sources()
     texts = [text for part in lists.values() for text in part]
@@ -338,7 +338,7 @@ def encode_judged(path: Path, made: Collection) -> None:
     np.savez(path, **{name: vectors.astype(np.float16) for name, vectors in found.items()})
 
 
-# What the verdict and the price are worth.
+# How often the verdict and the price are right.
 
 CHANGES = (
     ("lsa", "minilm"),

@@ -262,7 +262,8 @@ def cka() -> Benchmark:
     first, second = (np.empty_like(side) for side in (source, target))
 
     def products() -> None:
-        """Of centred rows: in float32, the products of the means cannot be subtracted afterwards."""
+        """The products of the centred rows. In float32, the products of the means cannot be subtracted
+        afterwards."""
         for side, centred in ((source, first), (target, second)):
             np.subtract(side, side.mean(axis=0), out=centred)
         for left, right in ((first, first), (second, second), (first, second)):

@@ -165,7 +165,7 @@ def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder
     assert drawn.bytes("json").decode() == of_this_version(written)
     found = drawn.table()
     expected = pd.read_csv(folder / "tables" / f"{name}.csv")
-    # As the file holds it: empty cells and NaN are one there, and so are True and "True".
+    # Compare tables as they are in a file, where empty cells equal NaN, and True equals "True".
     through_file = pd.read_csv(pd.io.common.StringIO(found.to_csv(index=False, float_format="%.8g")))
     assert len(through_file) == len(expected)
     if "anchor" in expected:  # where some anchors are not drawn, 0.1.0 numbered those that are

@@ -1,8 +1,9 @@
 """Chooses relcore/data/anchors/anchors.txt: 300 texts that lie far apart.
 
-Of the candidates beside this file and the bundled everyday sentences, each in one of its four languages, the
-text is taken in turn whose nearest chosen text is the farthest (Gonzalez 1985), by the cosines of MiniLM and
-of letters (TF-IDF, 128 components) together. Run at the project's root: ``python assets/anchors/choose.py``.
+Candidates are the texts beside this file and the bundled everyday sentences, each in one of its four
+languages. In each step, the text whose nearest chosen text is the farthest is added (Gonzalez 1985). The
+distance uses the cosines of MiniLM and of letters (TF-IDF, 128 components) together. Run at the project's
+root: ``python assets/anchors/choose.py``.
 """
 
 from pathlib import Path

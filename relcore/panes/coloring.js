@@ -61,7 +61,7 @@ class Coloring {
     return this.palette[Math.floor((number + 0.5) * this.told.stepsAClass)] ?? this.neutral;
   }
 
-  /* What a hover says of a row. */
+  /* The text that a hover shows for a row. */
   say(row) {
     if (this.own[row] === NONE) return undefined;
     if (!this.told.ticks) return this.told.labels[this.classOf(row)];

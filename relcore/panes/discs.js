@@ -196,7 +196,7 @@ function isWithoutCard() {
   return software;
 }
 
-/* What draws the points of a canvas; a browser that offers many contexts of WebGL may offer no further one. */
+/* The object that draws the points of a canvas. A browser limits the number of WebGL contexts, so it may offer no further one. */
 function pointsOn(canvas) {
   return isWithoutCard() || !canvas.getContext("webgl2", CONTEXT) ? new Discs(canvas) : new Points(canvas);
 }

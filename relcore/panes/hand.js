@@ -195,7 +195,8 @@ class Hand {
     this.resting = false;
     this.restSoon();
     this.ask();
-    // With the answer, which comes within a frame: a picture of the star alone would make the page too busy to hear it.
+    // With a channel, the star is drawn with the answer, which comes within a frame. Drawing the star alone would keep the page too busy to
+    // receive it.
     if (!this.channel || !this.saved.size) this.show();
   }
 

@@ -76,7 +76,7 @@ class Moving {
     density.style.visibility = "";
   }
 
-  /* What the corner of the pane says of the points at rest: how many of a solid's are drawn, "" where all are. */
+  /* The text in the corner of a pane at rest: how many points of a solid are drawn, or "" if all are. */
   get told() {
     const { solid, points } = this.pane;
     const n = points.content.order?.length ?? 0;

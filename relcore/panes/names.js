@@ -134,7 +134,7 @@ function membersOf(n, groupOf) {
   return Object.entries(members).map(([group, rows]) => [Number(group), rows]);
 }
 
-/* As many of the selected rows as get a name, the most prominent first. */
+/* The selected rows that get a name, the most prominent first. */
 function mostProminent(prominence, selected, flags) {
   const found = [];
   if (selected) for (const row of prominence) if ((flags[row] & (SELECTED | HIDDEN)) === SELECTED && found.push(row) >= Math.min(selected, NAMED_SELECTED)) break;
@@ -166,7 +166,7 @@ class Names {
       if (x < 0 || x > width || y < 0 || y > height) return false;
       const wide = type * widthOf(text, kind, font);
       const dots = rows.length > FEW ? Array.from(rows, dot) : [];
-      // Where hundreds of small stars leave no room, the name of a class lies below the fewest of them.
+      // If hundreds of small stars leave no room, the name of a class is placed where the fewest stars cover it.
       let [best, fewest] = [null, color && !pane.stars.numbered ? Infinity : 1];
       for (const [right, down] of placesOf(kind, wide)) {
         const left = kind === "group" ? clamp(x + right, 4, Math.max(4, width - wide - 4)) : x + right;

@@ -1,5 +1,5 @@
 /* Pane: one picture of the rows. Positions live in units of the full range, -1 … 1 in x and y, so that a view { x, y, zoom } means the same
-   part of every pane, whatever its scale: linking zooms is sharing views. Of three dimensions, `units` is what the turn shows. */
+   part of every pane, whatever its scale: linking zooms is sharing views. In three dimensions, `units` are the places after the turn. */
 
 const MARGIN = 1.08;
 const SOLID_MARGIN = 1.25; // a turned solid reaches farther than one seen from the front
@@ -280,8 +280,7 @@ class Pane {
     });
   }
 
-  /* How long a unit is, as a share of half the width and of half the height. In the plane, the picture fills the pane; a solid keeps its form.
-     */
+  /* How long a unit is, as a share of half the width and of half the height. In the plane, the picture fills the pane; a solid keeps its form. */
   scales(width, height) {
     const scale = this.view.zoom / (this.solid ? SOLID_MARGIN : MARGIN);
     const side = Math.min(width, height);

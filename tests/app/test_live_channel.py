@@ -175,7 +175,7 @@ def test_scores_are_given_up_when_the_anchor_moves_again(offer, monkeypatch):
 
 
 def test_two_sessions_that_drag_at_once_get_their_own_maps(offer, pair, monkeypatch):
-    """Of the same spaces, whose rows are held once; the turns of the two are interleaved at random."""
+    """Both sessions have the same spaces, whose rows are held once. Their turns are interleaved at random."""
     other = replace(offer, workspace=replace(offer.workspace, anchors=("r1", "r40")), name="other")
     monkeypatch.setitem(live._offers, other.name, other)
     held = LiveRows(pair, offer.view.rows, reference=offer.reference)

@@ -73,7 +73,7 @@ def test_a_killed_encoding_sends_only_the_missing_batches(tmp_path, monkeypatch,
 
 @pytest.mark.slow
 def test_an_encoding_that_is_killed_at_any_moment_repeats_at_most_one_batch(tmp_path, monkeypatch):
-    """Also while an answer is read or a block is written."""
+    """Kills also happen while an answer is read or a block is written."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     draw = random.Random(0)
     n_kills = 0

@@ -106,7 +106,7 @@ _SPACES += [
 ]
 _DATASETS = ["", "missing.csv", "wikipedia:x", "wikipedia:-1", "parallel:xx", "~nosuchuser", "a\0b", "a.npz"]
 _MISSING = ["missing.json", ".", "/dev/zero", "~nosuchuser/x.json", "a\0.json", "x" * 5000]
-# By what is wrong: the command, what its error names, and values.
+# What is wrong → the command, the words that its error may name, and the values.
 VALUES = {
     "a space of": ("compare VALUE b.npz --quiet", ("space", "path", "file", "''"), _SPACES),
     "anchors": (

@@ -19,8 +19,8 @@ SAMPLED = [name for name in FORMATS if name != "model_folders"]
 
 @cache
 def verdicts(every):
-    """By format, of every n-th of those made by a rule, and ten times as many of those written by hand; the
-    judge's own controls with all.
+    """Format → verdicts on one in n cases that are made by a rule, and on ten times as large a share of those
+    written by hand. With all cases, also the verdicts on the judge's own controls.
     """
     formats = SAMPLED
     if every == 1:

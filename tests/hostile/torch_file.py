@@ -37,7 +37,7 @@ class _Tensor:
 
 
 class _Storage(tuple):
-    """What a pickle refers to outside itself, as torch does it."""
+    """A reference from a pickle to data outside of it, as torch writes it."""
 
 
 class _Pickler(pickle.Pickler):

@@ -146,8 +146,9 @@ def _both_ways(matrix: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _gathering(kind: str, edges: np.ndarray, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """What a convolution needs of the edges (2, m): the matrix (n, n) that gathers the neighbours' rows to
-    each node, and its transpose; for a GAT the ends of all edges, also those of each node to itself."""
+    """The edges (2, m) in the form that a convolution needs: the matrix (n, n) that sums the rows of each
+    node's neighbours, and its transpose. For a GAT, the ends of all edges, including those from each node to
+    itself."""
     import torch
     from scipy.sparse import coo_array
 
@@ -450,7 +451,7 @@ def _square(pairs: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:
 
 
 def _interval(value: float, draws: Sequence[float], n: int) -> Estimate:
-    """Of resamples; without one where a measure has no value."""
+    """The estimate with its interval from resamples; without an interval if a measure has no value."""
     if np.isnan(value) or np.isnan(draws).all():
         return Estimate(value, n=n)
     return Estimate(value, *np.nanquantile(draws, [0.025, 0.975]).tolist(), n)

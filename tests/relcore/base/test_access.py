@@ -52,7 +52,7 @@ def test_a_shared_app_opens_data_folder_and_own_uploads_and_refuses_every_way_ou
 
 @pytest.mark.parametrize("resolve", [Path.resolve, lambda path: Path(os.path.realpath(path))])
 def test_a_circle_of_links_leads_nowhere(shared, monkeypatch, resolve):
-    # As of this Python, and as since 3.13, which raises nothing.
+    # Paths are resolved as in this version of Python, and as since 3.13, which raises no error.
     monkeypatch.setattr(Path, "resolve", resolve)
     for name, to in (("loop", "loop"), ("one", "two"), ("two", "one")):
         (shared / "data" / name).symlink_to(shared / "data" / to)

@@ -18,7 +18,7 @@ def scripts():
 
 @pytest.fixture
 def complete(scripts, tmp_path):
-    """What bash offers for the last of some words."""
+    """``complete(*words)``: the completions that bash offers for the last word."""
     if shutil.which("bash") is None:
         pytest.skip("bash is not installed")
     (tmp_path / "script").write_text(scripts["bash"], encoding="utf-8")

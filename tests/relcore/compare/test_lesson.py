@@ -1,4 +1,4 @@
-"""What the story teaches with: what a turn keeps, and comparisons that must fail."""
+"""The data of the story: what a rotation keeps, and comparisons that must fail."""
 
 import numpy as np
 import pytest

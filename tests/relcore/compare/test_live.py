@@ -46,7 +46,8 @@ def fresh(pair, rows, anchors, projection, reduction, reference, representation=
 
 
 def agree(found, expected, turned):
-    """To 1e-5 of the picture; where no reference decides the signs of the axes, but for these."""
+    """Assert that maps are equal, up to 1e-5 of their size. Unless `turned`, the signs of the axes may
+    differ, because no reference decides them."""
     for one, other in zip(found, expected, strict=True):
         if not turned:
             other = other * np.where(np.vecdot(one, other, axis=0) < 0, -1, 1)
@@ -85,7 +86,7 @@ def test_drags_equal_fresh_maps_and_one_column_is_computed_in_each(device):
 
 @pytest.mark.parametrize("convention", ["paper", "mutual"])
 def test_class_agreement_is_that_of_explore(device, convention):
-    """Where the classes are a part of the space, and a tenth of the rows has none."""
+    """The classes follow a coordinate of the space, and a tenth of the rows has no class."""
     pair = pair_of(widths=(9, 9))
     rng = np.random.default_rng(4)
     column = pair.source.vectors[:, 0]

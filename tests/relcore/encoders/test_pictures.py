@@ -88,7 +88,8 @@ def test_dark_on_light_and_light_on_dark_become_the_same_wherever_they_are_drawn
 
 
 def test_digits_on_paper_in_uneven_light_are_read_as_their_scans_are(look):
-    """Photos made of scans: paper that is twice as bright at one side, and noise. By the nearest other scan."""
+    """Photos are made from scans: the paper is twice as bright at one side, and there is noise. A photo is
+    read as the class of its nearest other scan."""
     digits = load_digits()
     rng = np.random.default_rng(0)
     tested = rng.choice(len(digits.data), 60, replace=False)

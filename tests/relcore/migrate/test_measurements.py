@@ -54,7 +54,8 @@ def test_lists_are_compared_by_their_average_overlap():
 
 
 def models(seed, seen, noise):
-    """What an old model of `seen` topics and a new one of all twelve find, and each query's five best rows."""
+    """The rows that an old model with `seen` topics and a new one with all twelve find, and the five best
+    rows for each query."""
     rng = np.random.default_rng(seed)
     topics = rng.normal(size=(600, 12))
     find = lambda rows, k: search(unit_rows(rows[300:]), unit_rows(rows[:300]), k)  # noqa: E731

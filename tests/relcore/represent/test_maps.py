@@ -165,7 +165,7 @@ def test_procrustes_recovers_rotation_scale_and_shift(source):
 
 
 def test_procrustes_is_found_where_numpys_svd_does_not_converge(source, monkeypatch):
-    """As it does for some products of low rank, such as one of 163 rows in 384 dimensions."""
+    """NumPy's SVD fails for some products of low rank, such as one of 163 rows in 384 dimensions."""
     monkeypatch.setattr(np.linalg, "svd", Mock(side_effect=np.linalg.LinAlgError))
     np.testing.assert_allclose(
         Procrustes().fit(source, 2.5 * source @ ROTATION).matrix_, 2.5 * ROTATION, atol=1e-10

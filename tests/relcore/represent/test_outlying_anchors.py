@@ -41,8 +41,8 @@ def test_planted_wrong_pairs_of_words_come_first(words):
 
 @pytest.mark.parametrize("n_wrong", [0, 20])
 def test_number_of_wrong_pairs_of_words_is_within_its_interval(words, n_wrong):
-    """Of 4 draws at most one is outside: 95 % intervals; two come once in 70 times. No audit of a draw with
-    wrong pairs says that there are none."""
+    """Intervals have 95 %, so two of 4 draws are outside once in 70 times; at most one may be. No audit of a
+    draw with wrong pairs says that there are none."""
     within = 0
     for state in range(4):
         found = audit_pairs(*directions(words, 50 + state, n_wrong, 200)[:2])
@@ -55,7 +55,7 @@ def test_number_of_wrong_pairs_of_words_is_within_its_interval(words, n_wrong):
 
 @pytest.mark.parametrize("k", [40, 300])
 def test_right_pairs_of_words_are_no_suspects(words, k):
-    """Of 10 draws half a one is expected to have suspects; three or more come once in 70 times."""
+    """On average, .5 of 10 draws have suspects by chance. Three or more have once in 70 times."""
     found = [len(audit_pairs(*directions(words, state, 0, k)[:2]).suspects) > 0 for state in range(10)]
     assert sum(found) <= 2
 

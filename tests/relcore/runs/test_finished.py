@@ -72,7 +72,7 @@ def test_stores_own_result_comes_first_and_finished_one_again_when_it_is_removed
     assert path.is_file()
 
 
-# What is in the folder.
+# The content of the folder.
 
 
 @pytest.mark.parametrize("kind", sorted(STUDIES))
@@ -89,8 +89,8 @@ def test_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
 
 
 def test_an_encoder_gives_the_finished_space_again(tmp_path):
-    """To the bit on one processor. On others, sums are computed in another order and differ in their last
-    bits, and training amplifies this.
+    """The vectors are equal to the bit on the processor that computed them. On others, sums are computed in
+    another order and differ in their last bits, and training amplifies this.
     """
     example = EXAMPLES["sentences"]
     finished = BundledResults()

@@ -100,7 +100,7 @@ def test_of_another_convention_and_similarity(tmp_path):
 
 
 def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
-    """As one machine does: both spaces have them twice, so the rows do pair."""
+    """One machine refuses them, too. Both spaces have these rows twice, so the shards would pair."""
     X, Y = rows_of()
     ids = [*IDS[:1400], *IDS[:100]]
     source, target = spaces(tmp_path, X, Y, ids=ids)

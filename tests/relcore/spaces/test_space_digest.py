@@ -1,4 +1,4 @@
-"""What is known of a space's content block by block."""
+"""Facts about the content of a space, computed block by block."""
 
 import numpy as np
 import pytest

@@ -60,7 +60,7 @@ def test_turned_encoders_are_as_good_as_heads_own(result, method):
 
 
 def test_the_plain_copy_stands_beside_the_best_method(result):
-    """What stitching adds is seen at once."""
+    """The plain copy comes second, so that the gain by stitching is seen at once."""
     order = panel_order(result, "accuracy")
     assert (order[0], order[1]) == (by_score(result)[0], "absolute")
     assert set(order) == set(result.spec.methods)

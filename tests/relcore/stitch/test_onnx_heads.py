@@ -61,7 +61,7 @@ def test_a_module_that_torch_exports_is_read_with_any_number_of_rows(tmp_path):
 
 
 def test_probabilities_are_preferred_to_other_outputs(tmp_path):
-    """As converters of scikit-learn's classifiers write them, beside other numbers."""
+    """Converters of scikit-learn's classifiers write the probabilities beside other outputs."""
     weights = {"weights": FITTED.coef_.astype(np.float32), "bias": FITTED.intercept_.astype(np.float32)}
     nodes = [
         node("Gemm", ["rows", "weights", "bias"], "raw", transB=1),

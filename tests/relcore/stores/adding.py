@@ -1,4 +1,4 @@
-"""What holds when mapped rows are added to a collection or a table of any store."""
+"""Properties of every store when mapped rows are added to a collection or a table."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """A small Qdrant server for tests: the few requests that we send, answered by Qdrant's embedded mode in
 memory, truly or not.
 
-What it shows is that addresses work through the client's HTTP; how a real server searches is not its matter.
+It shows that addresses work through the client's HTTP. It does not show how a real server searches.
 """
 
 import json

@@ -97,7 +97,7 @@ def test_rows_go_in_and_come_out_equal(kind, tmp_path, request):
             write_index(place, in_blocks(rows), Target(N, WIDTH))
         with pytest.raises(SpaceError, match=f"rows of width {WIDTH}, as those that are there, got 4"):
             write_index(place, [made(3, 4)], Target(3, 4, add=True))
-        # What repeats a killed run: rows of the same ids are written over.
+        # Repeating a killed run replaces the rows with the same ids.
         write_index(place, in_blocks(rows, 200), Target(N, WIDTH, add=True))
         goal = StorePlace("parquet", str(tmp_path / "out.parquet"))
         adapt(None, place, goal)

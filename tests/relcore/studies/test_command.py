@@ -62,7 +62,8 @@ def test_ctrl_c_stops_runs_and_keeps_what_is_done(run, one_queue, toy, own_store
     log = tmp_path / "log"
     command = f"study toy --grid n_runs=12 --grid pause=0.3 --grid log={log} --csv".split()
     script = (
-        # What a shell runs in the background ignores Ctrl-C, and so would all that these tests start there.
+        # Commands that a shell runs in the background ignore Ctrl-C, and so would all processes that these
+        # tests start there.
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"import sys\nfrom relcore.base.names import STUDIES, StudyName\nSTUDIES['toy'] = {TOY!r}\n"
         "from relcore.cli import main\nsys.exit(main(sys.argv[1:]))"

@@ -101,7 +101,7 @@ def test_stop_stops_what_runs_and_what_waits_and_start_goes_on(queue, make_runs,
     standing = runs.progress(queue)
     assert not standing.under_way
     assert standing.done == 3
-    # What a worker had been handed already may still tell that it began, before it is killed.
+    # A run that a worker had already received may still begin before the worker is killed.
     until(lambda: not any(queue._client.processing().values()))
     begun = len(log())
     later = make_runs(n_runs=3, log=[str(tmp_path / "later")])

@@ -1,4 +1,5 @@
-"""With the libraries themselves where they are, and with a trainer that calls what they call."""
+"""Callbacks for trainers: with the libraries if they are installed, and with a trainer that calls the same
+methods."""
 
 from types import SimpleNamespace
 
@@ -71,7 +72,7 @@ def test_lightning_is_watched(tmp_path):
 
 
 class FakeCallback:
-    """What both libraries offer to callbacks, without the rest."""
+    """The part of a callback's base class that both libraries have."""
 
 
 def test_a_trainer_that_calls_the_same_methods_is_watched(tmp_path, monkeypatch):

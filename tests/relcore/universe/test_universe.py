@@ -48,7 +48,8 @@ def test_rotations_of_one_space_lie_on_each_other():
 
 
 def test_the_maps_are_those_of_the_plain_formula():
-    """Of Ten Berge 1977: each space in turn is rotated to the sum of the others' places, row by row."""
+    """The formula of Ten Berge 1977: each space in turn is rotated to the sum of the places in the others,
+    row by row."""
     spaces = family(4, noise=0.8)
     spaces[3] = spaces[3].take(np.arange(N // 2))
     universe = Universe.fit(spaces, unit=False, rounds=30)
