@@ -90,12 +90,27 @@ def _short_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
     return short
 
 
+_MOST_PILLS = 16  # of more spaces, a list is easier to search
+
+
 def several_spaces(
     label: str, spaces: Sequence[SpaceSpec], key: str, most: int, usual: Sequence[SpaceSpec] | None = None
 ) -> list[SpaceSpec]:
     """The spaces that the user chose, in order. By default, these are the first `most` of the `usual` ones or
-    of all."""
+    of all. Few spaces are all in sight, and a click adds or removes one."""
     labels = space_labels(spaces)
+    if len(labels) <= min(most, _MOST_PILLS):
+        chosen = remembered(
+            st.pills,
+            label,
+            list(labels),
+            default=list(labels if usual is None else usual),
+            format_func=_short_labels(spaces).get,
+            key=f"{key}-{results.place_of(spaces)}",
+            selection_mode="multi",
+            help="Click a model to add it, or to leave it out.",
+        )
+        return [spec for spec in spaces if spec in chosen]
     return remembered(
         st.multiselect,
         label,

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 from numpy.lib.format import write_array
+from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, jobs, messages, results, session, sharing
 from app.glossary.card import caption
@@ -221,8 +222,7 @@ def page(workspace: Workspace) -> None:
             specs = own
         else:
             specs = example_spaces(name, jobs.queue().store.finished)[0]
-        with details:
-            specs, task = _settings(specs, workspace.models[:2])
+        specs, task = _settings(specs, workspace.models[:2], details)
         if len(specs) < 2:
             return messages.info("Choose two spaces or more.", icon=":material/hub:")
         if apart := [space_name(spec) for spec in specs if spec not in _largest_sharing_group(specs)]:
@@ -238,7 +238,7 @@ def page(workspace: Workspace) -> None:
         if name == _OWN and (apart := [space_name(spec) for spec in own if spec not in specs]):
             shown = ", ".join(map(space_name, specs))
             told = f"**Shown:** {plain(shown)}. **Not shown:** {plain(', '.join(apart))}."
-            st.caption(f"{told} Choose spaces with rows in common in Method details.")
+            st.caption(f"{told} Choose models with rows in common above.")
         _result(workspace, tuple(specs), task)
     except SpaceError as error:
         messages.error(error)
@@ -296,20 +296,23 @@ def _largest_sharing_group(
     return [spec for spec in specs if spec in largest]
 
 
-def _settings(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec]) -> tuple[list[SpaceSpec], UniverseSpec]:
+def _settings(
+    specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec], details: DeltaGenerator
+) -> tuple[list[SpaceSpec], UniverseSpec]:
     # Leave out spaces that have a copy with linked ids.
     linked = {base_of(spec) for spec in specs if spec.source == "renamed"}
     usual = _largest_sharing_group([spec for spec in specs if spec not in linked], pair, sure=True)
     if not (len(usual) > 1):
         usual = _largest_sharing_group(specs, pair)
-    chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES, usual)
-    lengths = remembered(
-        st.toggle,
-        "Keep the lengths of rows",
-        key="universe.lengths",
-        help="Off: rows are scaled to length 1 first, as in search by cosine. On: for classifiers, which"
-        " need the lengths.",
-    )
+    chosen = several_spaces("Models in the universe", specs, "universe.spaces", MOST_SPACES, usual)
+    with details:
+        lengths = remembered(
+            st.toggle,
+            "Keep the lengths of rows",
+            key="universe.lengths",
+            help="Off: rows are scaled to length 1 first, as in search by cosine. On: for classifiers, which"
+            " need the lengths.",
+        )
     return chosen, UniverseSpec(unit=not lengths)
 
 

@@ -18,6 +18,7 @@ from relcore.base.arguments import is_list, need_kind, need_sequence, numbers
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.kinds import need_kinds
 from relcore.base.numbers import general, short
+from relcore.figures.diagram_names import name_sides, overlapping, texts_on_lines
 from relcore.figures.style import Theme
 
 GREY = -1  # colour number of items that are drawn only for comparison
@@ -293,22 +294,18 @@ class Diagram:
         return self.alt
 
     @property
-    def above(self) -> list[bool]:
-        """For each point, whether its name is written above it (True) or below it. This alternates from left
-        to right, so that names of neighbouring points do not overlap."""
-        return (np.argsort(np.argsort(self.points[:, 0], kind="stable")) % 2 == 0).tolist()
+    def sides(self) -> list[str]:
+        """For each point, the side on which its name is written; see `name_sides`."""
+        return name_sides(self.points, self.names, self.lines)
 
     def line_texts(self) -> list[tuple[np.ndarray, str]]:
-        """The texts on the lines, each with its position. Texts without room are left out. A text is not at
-        the middle of its line, because two lines may cross there."""
-        placed = []
-        reach = np.ptp(self.points, axis=0).max() * np.array([0.13, 0.07])
-        for (i, j), text in self.lines.items():
-            place = 0.6 * self.points[i] + 0.4 * self.points[j]
-            others = np.array([*self.points, *(other for other, _ in placed)])
-            if (np.abs(others - place) > reach).any(axis=1).all():
-                placed.append((place, text))
-        return placed
+        """The texts on the lines, each with its position. Texts without room are left out."""
+        shares = texts_on_lines(self.points, self.names, self.sides, list(self.lines))
+        return [
+            ((1 - share) * self.points[i] + share * self.points[j], text)
+            for share, ((i, j), text) in zip(shares, self.lines.items(), strict=True)
+            if share is not None
+        ]
 
     def table(self) -> pd.DataFrame:
         """The points as a table: name, x, y."""
@@ -463,12 +460,6 @@ def _free_box(
         if box[1] >= 0 and box[3] <= 1 and not overlapping(boxes, box).any():
             return up, box
     return None
-
-
-def overlapping(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """For each of the `boxes` (n, 4), whether it overlaps another `box` (4,). The numbers are left, bottom,
-    right, top."""
-    return ((boxes[:, :2] < box[2:]) & (boxes[:, 2:] > box[:2])).all(axis=1)
 
 
 def score_points(table: pd.DataFrame) -> Lines:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.figures.charts import overlapping
+from relcore.figures.diagram_names import overlapping
 from relcore.figures.scene import Scene, drawn_anchors, short_name
 from relcore.figures.style import Theme
 

@@ -82,27 +82,37 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
                 bbox={"color": theme.surface, "pad": 0.5},
             )
         axes.scatter(*diagram.points.T, s=16, color=colors, lw=0, zorder=2)
-        for name, point, above in zip(diagram.names, diagram.points, diagram.above, strict=True):
-            _write_name(axes, name, point, above, theme.text)
+        for name, point, side in zip(diagram.names, diagram.points, diagram.sides, strict=True):
+            if side:
+                _write_name(axes, name, point, side, theme.text)
         axes.margins(0.2)
         axes.set_aspect("equal", adjustable="datalim")
         axes.set_axis_off()
         return _fit_around(figure, axes, [], style)
 
 
-def _write_name(axes: Axes, name: str, point: np.ndarray, above: bool, color: str) -> None:
-    gap = 4  # points between a point and its name
-    side = "bottom"
-    if not above:
-        gap = -gap
-        side = "top"
+# Side of a name → its distance from the point in points, and its alignment.
+_BESIDE: dict[str, tuple[tuple[int, int], str, str]] = {
+    "above": ((0, 4), "center", "bottom"),
+    "below": ((0, -4), "center", "top"),
+    "right": ((5, 0), "left", "center"),
+    "left": ((-5, 0), "right", "center"),
+    "above right": ((0, 4), "left", "bottom"),
+    "above left": ((0, 4), "right", "bottom"),
+    "below right": ((0, -4), "left", "top"),
+    "below left": ((0, -4), "right", "top"),
+}
+
+
+def _write_name(axes: Axes, name: str, point: np.ndarray, side: str, color: str) -> None:
+    offset, across, up = _BESIDE[side]
     axes.annotate(
         name,
         point,
-        xytext=(0, gap),
+        xytext=offset,
         textcoords="offset points",
-        ha="center",
-        va=side,
+        ha=across,
+        va=up,
         color=color,
         parse_math=False,
     )

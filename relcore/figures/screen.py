@@ -217,6 +217,18 @@ def _hover(name: str, text: str | None) -> str:
     return "<br>".join([f"<b>{name}</b>", *map(plain_text, text.split("\n"))])
 
 
+_BESIDE = {
+    "above": "top center",
+    "below": "bottom center",
+    "right": "middle right",
+    "left": "middle left",
+    "above right": "top right",
+    "above left": "top left",
+    "below right": "bottom right",
+    "below left": "bottom left",
+}
+
+
 def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     names = [plain_text(name) for name in diagram.names]
     (x, y) = diagram.points.T
@@ -224,15 +236,16 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     figure.update_layout(margin={"l": 24, "r": 24, "t": 16, "b": 16})
     dots = {"color": theme.category_colors(len(names)), "size": 12}
     dots["line"] = {"color": theme.surface, "width": 1}
+    sides = diagram.sides
     figure.add_scatter(
         x=x,
         y=y,
-        text=_cut(names),
+        text=[name if side else "" for name, side in zip(_cut(names), sides, strict=True)],
         hovertext=list(starmap(_hover, zip_longest(names, diagram.hover))),
         hoverinfo="text",
         customdata=list(range(len(names))),
         mode="markers+text",
-        textposition=["top center" if above else "bottom center" for above in diagram.above],
+        textposition=[_BESIDE.get(side, "top center") for side in sides],
         textfont={"color": theme.text},
         cliponaxis=False,
         marker=dots,

@@ -32,7 +32,7 @@ def make_four(make_workspace, tmp_path):
             return session
         assert "**Not shown:** stranger." in session.captions
         assert not session.errors
-        return session.change("multiselect", "universe.spaces", list(session.workspace.spaces))
+        return session.change("button_group", "universe.spaces", list(session.workspace.spaces))
 
     return make
 
@@ -128,7 +128,7 @@ def test_an_order_that_nobody_confirmed_pairs_no_rows(make_workspace, tmp_path):
     spaces = (*make_workspace(120).spaces, *bare)
     session = Session(None, make_workspace(120, spaces=spaces, source=bare[0], target=bare[1]), UNIVERSE)
     assert "**Not shown:** first, shuffled." in session.captions
-    session.change("multiselect", "universe.spaces", list(bare))
+    session.change("button_group", "universe.spaces", list(bare))
     assert not session.charts
     session.click("universe.by-order")
     assert "no more often than by chance" in session.html
