@@ -57,6 +57,6 @@ def choice_chart(found: ModelChoice) -> Lines:
         "judged queries",
         f"lead of {found.names[look.best]}, {found.metric}",
         kind="lines" if len(ns) > 1 else "points",
-        baselines=((f"{short(found.epsilon)} behind", -found.epsilon),),
+        baselines=(("at most so far behind", -found.epsilon),),
         alt=sentence(found),
     )
