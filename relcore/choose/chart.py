@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import short
 from relcore.catalog.task import SpacesRecipe
 from relcore.choose.looks import LOOKS, lead_of
 from relcore.choose.result import ModelChoice, sentence
@@ -57,6 +56,6 @@ def choice_chart(found: ModelChoice) -> Lines:
         "judged queries",
         f"lead of {found.names[look.best]}, {found.metric}",
         kind="lines" if len(ns) > 1 else "points",
-        baselines=(("at most so far behind", -found.epsilon),),
+        baselines=(("may be behind by", -found.epsilon),),
         alt=sentence(found),
     )
