@@ -35,6 +35,14 @@ def plain_text(text: object) -> str:
     return escape(visible(text), quote=False).replace("$", "&#36;").replace("{", "&#123;")
 
 
+# Plotly's texts of ticks, and ours: .5 for 0.5, as in all tables. Plotly writes the sign "−".
+_WITHOUT_ZERO = {
+    f"{sign}{n / scale:g}": f"{sign}{f'{n / scale:g}'[1:]}"
+    for sign in ("", "\u2212")
+    for n, scale in [*((n, 100) for n in range(1, 100)), *((n, 1000) for n in range(1, 10))]
+}
+
+
 def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
     lines = {"gridcolor": theme.grid, "linecolor": theme.border}
     axis = lines | {
@@ -43,6 +51,7 @@ def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
         "tickfont": {"color": theme.muted, "size": 12},
         "title": {"font": {"color": theme.muted, "size": 13}, "standoff": 8},
         "automargin": True,
+        "labelalias": _WITHOUT_ZERO,
     }
     scene_axis = lines | {"backgroundcolor": theme.surface, "color": theme.muted}
     title = {"font": {"size": 16, "color": theme.text, "weight": 600}}
