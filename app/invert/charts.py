@@ -26,9 +26,14 @@ def draw_charts(asked: InvertInputs, result: Recovered) -> None:
     curve = ErrorByAnchors.of(asked.recipe, inversion=spec).draw(result.curve)
     figure = _low(curve.interactive(theme))
     chance = short(result.curve.chance, 2)
-    sizes = np.log10(result.curve.sizes)
-    _write(figure, f"by chance {chance}", float(sizes[-1]), result.curve.chance, theme.muted, below=True)
+    ends = np.log10(result.curve.sizes)[[0, -1]].tolist()
     now = float(np.log10(result.curve.n_anchors))
+    first = now > sum(ends) / 2  # on the other side of “now”
+    middle = ends[0] + 0.15 * (ends[1] - ends[0])
+    place = middle if first else ends[1]
+    _write(
+        figure, f"by chance {chance}", place, result.curve.chance, theme.muted, "left" if first else "right"
+    )
     _write(figure, "now", now, result.curve.chance / 2, theme.text)
     figure.update_yaxes(title_text="mean error")
     _titled(result.curve.describe(), curve, figure, "invert-curve")
@@ -57,12 +62,14 @@ def _low(figure: Any) -> Any:
     return figure.update_layout(**look, margin={"l": 4, "r": 4, "t": 4, "b": 4})
 
 
-def _write(figure: Any, text: str, x: float, y: float, color: str, below: bool = False) -> None:
+def _write(figure: Any, text: str, x: float, y: float, color: str, below: str = "") -> None:
+    """Write a text above a point, to the right; or `below` it, beginning ("left") or ending ("right")
+    there."""
     figure.add_annotation(
         text=text,
         x=x,
         y=y,
-        xanchor="right" if below else "left",
+        xanchor=below or "left",
         yanchor="top" if below else "bottom",
         xshift=0 if below else 4,
         font={"size": 12, "color": color},
