@@ -23,6 +23,7 @@ _PAGES = Path(__file__).parents[1] / "pages"
 TABS.own |= {
     "explore scores": Named("Scores", "app.compare.scores:draw"),
     "explore why they differ": Named("Why they differ", "app.explain.panel:draw"),
+    "explore axis": Named("Axis", "app.axis.panel:draw"),
     "explore anchors": Named("Anchors", "app.anchors.panel:draw"),
     "explore selection": Named("Selection", "app.compare.selected_rows:draw"),
     "connect stitch": Named("Stitch", "app.stitch.panel:page"),

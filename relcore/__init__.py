@@ -13,7 +13,7 @@ measures
     angular_cka, rsa, procrustes_similarity, angular_shape, svcca, pwcca, gulp, METRICS, AlignedPair,
     Score, ChanceLevel
 reasons
-    explain, Explain, Explanation, Reason, FeatureFamily
+    explain, Explain, Explanation, Reason, FeatureFamily, axis, PoleAxis, AxisPlaces
 connect
     Procrustes, LeastSquares, Affine, InverseRelativeProjection, invert, InversionSpec, Inversion,
     stitch_matrix, StitchSpec, StitchResult, link, Linked, bootstrap_anchors, BootstrapSpec,
@@ -22,7 +22,7 @@ operate
     drift, DriftCheck, Drift, Thresholds, migrate, Migration, MigrationResult, starting_models, adapters,
     move_threshold, MovedThreshold, choose, Choose, ModelChoice, Passport, PassportChange, check, Checked
 figures
-    show, panes_of, figure_of, DriftChart, DriftMap, MigrationChart, ChoiceChart, ReasonsChart,
+    show, panes_of, figure_of, DriftChart, DriftMap, MigrationChart, ChoiceChart, ReasonsChart, AxisChart,
     StitchMatrix, UniverseChart, TrainingChart, Line, Lines, Matrices, MatrixPanel, chart_exportable,
     histogram_exportable, Exportable
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from typing import Any
 
     from relcore import adapters as adapters, nn as nn
+    from relcore.axis.chart import AxisChart as AxisChart
+    from relcore.axis.places import AxisPlaces as AxisPlaces
+    from relcore.axis.task import PoleAxis as PoleAxis, axis as axis
     from relcore.base.errors import RelscopeError as RelscopeError, SpaceError as SpaceError
     from relcore.base.names import METRICS as METRICS
     from relcore.catalog.catalog import SpaceSpec as SpaceSpec
@@ -210,6 +213,9 @@ GROUPS = {
         "Explanation": "explain.result",
         "Reason": "explain.reason",
         "FeatureFamily": "explain.families",
+        "axis": "axis.task",
+        "PoleAxis": "axis.task",
+        "AxisPlaces": "axis.places",
     },
     "connect": {
         "Procrustes": "represent.translation",
@@ -259,6 +265,7 @@ GROUPS = {
         "MigrationChart": "migrate.charts",
         "ChoiceChart": "choose.chart",
         "ReasonsChart": "explain.chart",
+        "AxisChart": "axis.chart",
         "StitchMatrix": "stitch.charts",
         "UniverseChart": "universe.charts",
         "TrainingChart": "training.chart",
@@ -298,7 +305,7 @@ def _public(name: str) -> "Any":
 
 
 # Folders that have the name of their public function.
-_FOLDERS = ("check", "choose", "drift", "encode", "explain", "invert", "migrate")
+_FOLDERS = ("axis", "check", "choose", "drift", "encode", "explain", "invert", "migrate")
 
 
 class _CallableFolder(type(sys)):

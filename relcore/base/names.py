@@ -378,6 +378,11 @@ COMMANDS = Family(
             ".explain.command:run_explain",
             "say why two spaces differ: which kinds of rows are neighbours in one more than in the other",
         ),
+        "axis": Named(
+            "axis",
+            ".axis.command:run_axis",
+            "place rows between two poles in two spaces, such as from bad to good, and compare the places",
+        ),
         "audit": Named(
             "audit",
             ".audit.command:run_audit",
@@ -467,6 +472,7 @@ TOOLS = Family(
         "passport": Named("passport", ".passport.command:TOOL"),
         "check": Named("check", ".commands.command:FREE_TOOL"),
         "link": Named("link", ".commands.command:FREE_TOOL"),
+        "axis": Named("axis", ".commands.command:FREE_TOOL"),
     },
 )
 # Tab of the app, named by its place and its title in small letters → the function that draws it. The app adds
@@ -481,6 +487,7 @@ FIGURES = Family(
     {
         "comparison": Named("", ".compare.pictures:Panes"),
         "scores": Named("", ".compare.pictures:Scores"),
+        "axis": Named("", ".axis.chart:AxisChart"),
         "anchor-audit": Named("", ".audit.anchor_audit:AnchorAudit"),
         "drift": Named("", ".drift.chart:DriftChart"),
         "drift-rows": Named("", ".drift.moved_rows:DriftMap"),

@@ -23,13 +23,14 @@ from relcore.represent.strategies import select_anchors, shared_anchors
 from relcore.represent.translation import Procrustes
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
+from relcore.scores.estimate import Estimate
 from relcore.scores.score import ChanceLevel
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.shared_rows import SharedRows, share_rows
 from relcore.studies.data import DATA, LABELLED, SPACES, labelled_spaces, test_ids_of, word_pair
-from relcore.studies.estimates import Estimate, average, count_of, finding, findings_table, mean, mean_score
+from relcore.studies.estimates import average, count_of, finding, findings_table, mean, mean_score
 from relcore.studies.study import Option, RunResult, Settings, Study, states
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)

@@ -18,7 +18,8 @@ from relcore.engine.engine import Engine
 from relcore.figures.charts import Line, Lines
 from relcore.runs.store import Store
 from relcore.runs.work import Progress
-from relcore.studies.estimates import NAMES, Estimate, correlation, finding, findings_table, mean, sentence
+from relcore.scores.estimate import NAMES, Estimate, correlation
+from relcore.studies.estimates import finding, findings_table, mean, sentence
 from relcore.studies.runs import finished_run
 from relcore.studies.study import Option, RunResult, Settings, Study
 

@@ -14,8 +14,8 @@ import pandas as pd
 from relcore.engine.training import reproducible
 from relcore.runs.store import Store
 from relcore.runs.work import Progress
+from relcore.scores.estimate import Estimate
 from relcore.studies.estimates import (
-    Estimate,
     chart,
     count_of,
     finding,

@@ -27,6 +27,7 @@ _TWO = [_FILE, _FILE]
 _MIGRATION = {"n_pairs": 50, "judgements": [{"query": "q", "row": "a", "grade": 1.0}]}
 NEWER = {
     "reasons": {"spaces": _TWO, "explain": {"k": 5, "own": ["contains:a"]}},
+    "axis": {"source": _FILE, "target": _FILE, "axis": {"start": ["a"], "end": ["b"], "random_axes": 30}},
     "anchor-audit": {"source": _FILE, "target": _FILE, "audit": {"anchors": ["a", "b"], "k": 5}},
     "drift": {
         "old": _FILE,

@@ -156,6 +156,7 @@ CALLS = {
     "link": (relcore.link, {**TABLE, "n_anchors": 9, "pairs": SEEDS}),
     "bootstrap_anchors": (relcore.bootstrap_anchors, {**TABLE, "n_anchors": 9, "seeds": SEEDS}),
     "Universe.fit": (relcore.Universe.fit, {"spaces": [FIRST, SECOND]}),
+    "axis": (relcore.axis, {**TABLE, "start": "w1", "end": ["w2"], "random_axes": 20}),
     "drift": (relcore.drift, {"old": FIRST, "new": SECOND}),
     "migrate": (relcore.migrate, {"old": FIRST, "new": SECOND, "spec": MIGRATION}),
     "move_threshold": (relcore.move_threshold, {"old": (X[:30], X), "new": (Y[:30], Y)}),

@@ -210,6 +210,11 @@ def versions(X, Y):
     return [relcore.drift(X, Y).rho]
 
 
+def on_axis(X, Y):
+    ids = relcore.match(X, Y).ids
+    return relcore.axis(X, Y, ids[1], [ids[2], ids[3]], random_axes=20).places
+
+
 # Functions of two spaces (N, D) whose values depend on nothing but their rows. Those that pair the rows:
 MEASURES = {
     name: getattr(relcore, name)
@@ -231,6 +236,7 @@ QUICK_PAIRS = {
     "RidgeAdapter": fitted(RidgeAdapter),
     "match": matched,
     "invert": inverted,
+    "axis": on_axis,
 }
 LONG_PAIRS = {
     "Universe": universal,

@@ -30,6 +30,9 @@ watching: Callable[..., rc.Watch] = rc.watch
 watching_callbacks: list[Callable[..., Any]] = [rc.watch_trainer, rc.watch_lightning]
 explanation = assert_type(rc.explain(space, X, texts=["a"], spec=rc.Explain(k=5)), rc.Explanation)
 assert_type((explanation.reasons, explanation.n), tuple[tuple[rc.Reason, ...], int])
+axis_chart: Callable[..., rc.AxisChart] = rc.AxisChart
+pole_axis: Callable[..., rc.PoleAxis] = rc.PoleAxis
+on_axis = assert_type(rc.axis(space, X, "a", ["b"], random_axes=20), rc.AxisPlaces)
 choice = assert_type(rc.choose([space, X], spec=rc.Choose(epsilon=0.1)), rc.ModelChoice)
 assert_type((choice.best, choice.is_decided), tuple[str, bool])
 choice_chart: Callable[..., rc.ChoiceChart] = rc.ChoiceChart

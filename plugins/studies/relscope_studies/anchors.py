@@ -23,6 +23,7 @@ from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.store import Store
 from relcore.runs.work import Progress
 from relcore.scores.comparison import held_out, score_differences, score_pair
+from relcore.scores.estimate import Estimate
 from relcore.scores.neighbours import find_neighbours
 from relcore.scores.score_report import LIVE_QUERIES
 from relcore.spaces.ids import scored_rows
@@ -44,7 +45,6 @@ from relcore.studies.data import (
     word_pair,
 )
 from relcore.studies.estimates import (
-    Estimate,
     count_of,
     finding,
     findings_over,

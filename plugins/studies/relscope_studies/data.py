@@ -21,12 +21,13 @@ from relcore.figures.charts import Line
 from relcore.represent.strategies import select_anchors
 from relcore.runs.store import Store
 from relcore.runs.work import Progress
+from relcore.scores.estimate import Estimate
 from relcore.scores.score import Z95
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
 from relcore.studies.data import LABELLED, dataset_of, labelled_spaces, test_ids_of, word_pair
-from relcore.studies.estimates import Estimate, lines_over
+from relcore.studies.estimates import lines_over
 from relcore.studies.study import Option, Settings
 
 _HELP = {

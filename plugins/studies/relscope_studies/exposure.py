@@ -13,8 +13,9 @@ from relcore.figures.charts import Lines
 from relcore.linking.clusters import link_clusters, map_from_pairs
 from relcore.runs.store import Store
 from relcore.runs.work import Progress
+from relcore.scores.estimate import Estimate
 from relcore.studies.data import word_pair
-from relcore.studies.estimates import Estimate, chart, finding, findings_table, mean, points_chart, sentence
+from relcore.studies.estimates import chart, finding, findings_table, mean, points_chart, sentence
 from relcore.studies.study import Option, RunResult, Settings, Study, grid, states
 from relscope_studies.data import lines_by
 

@@ -23,12 +23,12 @@ from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.represent.heads import fit_head
 from relcore.runs.store import Store
 from relcore.runs.work import Progress
+from relcore.scores.estimate import Estimate
 from relcore.scores.score import ChanceLevel
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.data import dataset_of, test_ids_of
 from relcore.studies.estimates import (
-    Estimate,
     average,
     chart,
     count_of,

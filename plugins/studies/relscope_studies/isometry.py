@@ -29,11 +29,11 @@ from relcore.represent.projection import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
+from relcore.scores.estimate import Estimate
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from relcore.studies.estimates import (
-    Estimate,
     chart,
     count_of,
     finding,

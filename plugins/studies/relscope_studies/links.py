@@ -36,11 +36,11 @@ from relcore.migrate.verdict import contradicts
 from relcore.runs.entries import digest_of
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
+from relcore.scores.estimate import Estimate
 from relcore.scores.relevance import JudgedQuery, ndcg, read_qrels
 from relcore.spaces.space import LatentSpace
 from relcore.studies.data import dataset_of, word_pair
 from relcore.studies.estimates import (
-    Estimate,
     chart,
     count_of,
     finding,

@@ -19,10 +19,11 @@ from relcore.figures.charts import Line, Lines
 from relcore.figures.matrices import Matrices, MatrixPanel
 from relcore.runs.store import Store
 from relcore.runs.work import Progress
+from relcore.scores.estimate import Estimate
 from relcore.scores.sampled import fewer_permutations
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
-from relcore.studies.estimates import Estimate, finding, findings_table, mean
+from relcore.studies.estimates import finding, findings_table, mean
 from relcore.studies.runs import finished_run
 from relcore.studies.study import Chart, Option, RunResult, Settings, Study, states
 from relscope_studies.graphs import load_graph

@@ -3,7 +3,7 @@
 import numpy as np
 from relscope_studies.data import anchored_split, n_needed
 
-from relcore.studies.estimates import Estimate
+from relcore.scores.estimate import Estimate
 
 IDS = [f"r{i}" for i in range(400)]
 

@@ -35,6 +35,7 @@ ASKED = {
         "check first.npz --trusted second.npz --fdr 0.1",
     ),
     "link": (TWO | {"pairs": "40", "hide": True}, "link first.npz second.npz --pairs 40 --hide"),
+    "axis": (TWO | {"from": "w1", "to": "w2"}, "axis first.npz second.npz --from w1 --to w2"),
 }
 
 

@@ -17,6 +17,7 @@ encode digits --encoder pixels --limit 40
 project first.npz --anchors 7 -o made.npz
 compare first.npz second.npz --anchors 7
 explain first.npz second.npz
+axis first.npz second.npz --from w1 --to w2
 audit first.npz second.npz --anchors 30
 drift first.npz second.npz
 adapt adapter

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from relcore.studies.estimates import correlation, mean, mean_score, share, slope
+from relcore.scores.estimate import correlation
+from relcore.studies.estimates import mean, mean_score, share, slope
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.figures.charts import Line, Lines
-from relcore.studies.estimates import correlation, finding, findings_table
+from relcore.scores.estimate import correlation
+from relcore.studies.estimates import finding, findings_table
 from relcore.studies.study import Option, RunResult, Study
 
 
