@@ -372,9 +372,7 @@ def learning() -> None:
             _write("<b>Guess first:</b> will their coordinates come to match? Their similarities to anchors?")
             return
         two_here.say_conclusion()
-        _write(
-            "<b>Press ▶</b>, or move the slider. The curves below the maps say how well the networks match."
-        )
+        _write("<b>Press ▶</b>, or move the slider. The curves say how well the networks match.")
     height = 300
     if st.session_state.get(PRESENTS):
         height = 380
