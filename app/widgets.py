@@ -12,6 +12,7 @@ import streamlit as st
 
 from app import compute, results, session
 from app.page_settings import remembered
+from app.plain_text import plain
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.base.access import all_uploads
 from relcore.base.names import STRATEGIES
@@ -100,12 +101,13 @@ def several_spaces(
     of all. Few spaces are all in sight, and a click adds or removes one."""
     labels = space_labels(spaces)
     if len(labels) <= min(most, _MOST_PILLS):
+        short = _short_labels(spaces)
         chosen = remembered(
             st.pills,
             label,
             list(labels),
             default=list(labels if usual is None else usual),
-            format_func=_short_labels(spaces).get,
+            format_func=lambda spec: plain(short[spec]),  # pills render Markdown
             key=f"{key}-{results.place_of(spaces)}",
             selection_mode="multi",
             help="Click a model to add it, or to leave it out.",
