@@ -32,7 +32,8 @@ _HOW = {
     "here": "Two networks begin with different random weights and learn in this page, in a few seconds. Their"
     " own axes never match. Watch what their similarities to anchors do.",
     "folder": "In your training loop: with relcore.watch('runs/first', model, probe) as run: …, and"
-    " run.step(accuracy=…) after each step. Then name the folder here, also during the training.",
+    " run.step(accuracy=…) after each step. Then name the folder here, also during the training. Checkpoints"
+    " that you saved as vectors work, too: files such as step-100.npy or epoch-3.npz in one folder.",
 }
 
 
