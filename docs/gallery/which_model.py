@@ -15,5 +15,5 @@ for look in found.looks:
     scores = (f"{name} {score:.3f}" for name, score in zip(found.names, look.scores, strict=True))
     print(f"{look.n} queries:", ", ".join(scores))
 
-figure = rs.ChoiceChart(spaces=specs, choose=task).draw(found)
+figure = rs.ChoiceChart(spaces=tuple(specs), choose=task).draw(found)
 figure.save("which_model.html")

@@ -281,8 +281,10 @@ class Rate(NamedTuple):
         found = []
         if self.seconds:
             seconds = (rows + queries) * self.seconds
-            if seconds < 600:
+            if seconds < 120:
                 found.append(f"{seconds:,.0f} s")
+            elif seconds < 3600:
+                found.append(f"{seconds / 60:,.0f} min")
             else:
                 found.append(f"{seconds / 3600:,.1f} h")
         if self.has_price:
