@@ -309,7 +309,7 @@ def _examples(specs: list[SpaceSpec], partner: dict[str, str], result: Retrieval
     second = [partner.get(identifier, identifier) for identifier in result.ids]
     st.dataframe(
         {
-            "right": right[order],
+            "answer": np.where(right[order], "✓ right", "✗ wrong"),
             "query": [texts[0].get(result.ids[row], result.ids[row]) for row in order],
             "found": [texts[1].get(second[first[row]], second[first[row]]) for row in order],
             "partner": [texts[1].get(second[row], second[row]) for row in order],

@@ -379,7 +379,7 @@ class ItemOffer(live.Offer):
             name: answers_of(self.stitching, name, rows, reject_unsure=reject)
             for name in self.stitching.spec.methods
         }
-        milliseconds = 1000 * (time.perf_counter() - started)
+        seconds = time.perf_counter() - started
         answers = every.pop(self.method)
         parts = [
             f'<p class="relscope-lead">{lead(answers, item.truth)}</p>',
@@ -390,9 +390,11 @@ class ItemOffer(live.Offer):
                 f"<p>{plain_html(', '.join(answers.silent))}: knows none of these words. Its row is zero, so"
                 " its answer means nothing.</p>"
             )
-        took = f"Encoded and answered in {milliseconds:,.0f} ms."
+        took = f"Encoded and answered in {seconds:.1f} s."
+        if seconds < 1:
+            took = f"Encoded and answered in {1000 * seconds:.0f} ms."
         if (control := every.pop("absolute", None)) and (told := _answer_in_words(control)):
-            parts.append(f"<p><small>Control, by coordinates: {told}.</small></p>")
+            parts.append(f"<p><small>Without similarities, by plain coordinates: {told}.</small></p>")
         parts.append(f"<p><small>{other_methods(every)} {took}</small></p>")
         return answers, f'<div class="{_ANSWERS}">{"".join(parts)}</div>'
 

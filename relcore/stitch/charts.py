@@ -90,7 +90,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
             panel = replace(panel, title=f"{panel.title} · best")
         panels.append(panel)
     title = STITCH_METRICS[metric].title
-    palest = ""
+    lowest_too = ""
     if show == "gap":
         most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
         scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))
@@ -105,14 +105,14 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
         scale = _scale_of(result, metric)
         lowest = min(float(np.nanmin(panel.values, initial=1.0)) for panel in panels)
         if lowest < scale[0]:
-            palest = f" (palest: {short(scale[0], 2)} or less)"
+            lowest_too = f" ({short(scale[0], 2)} stands for less, too)"
     notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     n = len(result.encoders)
     alt = (
         f"Heat maps of {title}, {n} encoders by {n} classifiers, one per method. {notes}. Chance"
         f" {short(result.chance(metric))}."
     )
-    return Matrices(tuple(panels), scale, f"{title}{palest}", alt, "encoder", "classifier of")
+    return Matrices(tuple(panels), scale, f"{title}{lowest_too}", alt, "encoder", "classifier of")
 
 
 def _scale_of(result: StitchResult, metric: str) -> tuple[float, float]:
