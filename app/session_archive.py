@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -26,6 +26,7 @@ from relcore.files import zip_files
 from relcore.files.beside import files_beside
 from relcore.files.saving import save_space
 from relcore.files.table_formats import TABLES
+from relcore.spaces.space import LatentSpace
 
 SESSION = "session.json"
 _FOLDER = "files"  # the spaces: one folder for each, with its number as name
@@ -37,60 +38,87 @@ def has_own_data(workspace: Workspace) -> bool:
     return any(spec.source not in _EVERYWHERE for spec in workspace.spaces)
 
 
-def session_archive(workspace: Workspace, digests: Mapping[SpaceSpec, str], chosen: Sequence[str]) -> bytes:
-    """The .zip: session.json and the files of its spaces.
+@dataclass(frozen=True)
+class SessionArchive:
+    """What an archive will hold. It is collected while the page runs, because only then it is known which
+    files the session may read; the browser asks for the bytes later.
 
-    A file is packed with those that are read beside it. Of a space from elsewhere, such as an encoding or an
-    index, the vectors, ids, labels and counts are packed. Nothing is compressed: vectors hardly shrink.
-
-    Raises a SpaceError if a space cannot be read.
+    Attributes
+    ----------
+    session : str
+        The text of session.json.
+    files : tuple of (path, name in the archive)
+    vectors : tuple of (space, name in the archive)
     """
-    stream = BytesIO()
-    instead: dict[SpaceSpec, SpaceSpec] = {}
-    known: dict[SpaceSpec, str] = {}
-    with zipfile.ZipFile(stream, "w") as archive:
+
+    session: str
+    files: tuple[tuple[Path, str], ...]
+    vectors: tuple[tuple[LatentSpace, str], ...]
+
+    @classmethod
+    def of(
+        cls, workspace: Workspace, digests: Mapping[SpaceSpec, str], chosen: Sequence[str]
+    ) -> SessionArchive:
+        """The archive of a session, with these rows selected.
+
+        A file is packed with those that are read beside it. Of a space from elsewhere, such as an encoding or
+        an index, the vectors, ids, labels and counts are packed. Raises a SpaceError if one cannot be read.
+        """
+        instead: dict[SpaceSpec, SpaceSpec] = {}
+        known: dict[SpaceSpec, str] = {}
+        files: list[tuple[Path, str]] = []
+        vectors: list[tuple[LatentSpace, str]] = []
         for number, spec in enumerate(workspace.spaces):
             if spec.source in _EVERYWHERE:
                 known[spec] = digests.get(spec, "")
                 continue
             place = PurePosixPath(_FOLDER, str(number))
             if spec.source == "file" and Path(spec.name).is_file():
-                packed = _pack_file(spec, place, archive)
+                packed, found = _packed_file(spec, place)
+                files += found
                 known[packed] = digests.get(spec, "")
             else:
-                packed = _pack_vectors(spec, place, archive)
+                packed, space = _packed_vectors(spec, place)
+                vectors.append((space, packed.name))
             instead[spec] = packed
         content = without_paths(session_json(with_spaces(workspace, instead), known))
-        archive.writestr(SESSION, with_selection(content, chosen))
-    return stream.getvalue()
+        return cls(with_selection(content, chosen), tuple(files), tuple(vectors))
+
+    def to_bytes(self) -> bytes:
+        """The .zip. Nothing is compressed, because vectors hardly shrink."""
+        stream = BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr(SESSION, self.session)
+            for path, name in self.files:
+                archive.write(path, name)
+            for space, name in self.vectors:
+                with TemporaryDirectory() as folder:
+                    path = Path(folder, "space.npz")
+                    save_space(space, path)
+                    archive.write(path, name)
+        return stream.getvalue()
 
 
-def _pack_file(spec: SpaceSpec, place: PurePosixPath, archive: zipfile.ZipFile) -> SpaceSpec:
-    """Pack the file of a space, its metadata and the files beside it; the spec of the packed ones."""
+def _packed_file(spec: SpaceSpec, place: PurePosixPath) -> tuple[SpaceSpec, list[tuple[Path, str]]]:
+    """The spec of a packed file, and the file with its metadata and the files beside it."""
     vectors = access.readable_path(spec.name)
-    archive.write(vectors, str(place / vectors.name))
-    for beside in files_beside(vectors):
-        archive.write(beside, str(place / beside.name))
+    found = [(path, str(place / path.name)) for path in (vectors, *files_beside(vectors))]
     options = dict(spec.options)
     if metadata := options.get("metadata"):
         table = access.readable_path(metadata)
         options["metadata"] = str(place / "metadata" / table.name)
-        archive.write(table, options["metadata"])
-    return replace(spec, name=str(place / vectors.name), options=tuple(options.items()))
+        found.append((table, options["metadata"]))
+    return replace(spec, name=str(place / vectors.name), options=tuple(options.items())), found
 
 
-def _pack_vectors(spec: SpaceSpec, place: PurePosixPath, archive: zipfile.ZipFile) -> SpaceSpec:
-    """Pack all rows of a space that is no file; the spec of the packed file, with the same rows chosen."""
+def _packed_vectors(spec: SpaceSpec, place: PurePosixPath) -> tuple[SpaceSpec, LatentSpace]:
+    """The spec of a packed space that is no file, with the same rows chosen, and all rows of the space."""
     whole = catalog.with_kept(catalog.with_unscored(spec, ()), ())
     space = compute.load_space(whole)
     name = re.sub(r"[^\w-]+", "-", space.name)[:80].strip("-") or "space"
-    with TemporaryDirectory() as folder:
-        path = Path(folder, f"{name}.npz")
-        save_space(space, path)
-        archive.write(path, str(place / path.name))
-    packed = SpaceSpec("file", str(place / path.name))
+    packed = SpaceSpec("file", str(place / f"{name}.npz"))
     packed = catalog.with_unscored(packed, listed(spec, UNSCORED))
-    return catalog.with_kept(packed, listed(spec, KEPT))
+    return catalog.with_kept(packed, listed(spec, KEPT)), space
 
 
 def unpack(path: Path, folder: Path) -> bytes:

@@ -19,7 +19,7 @@ from app.named_files import with_file_paths
 from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
 from app.plain_text import plain, plain_name
-from app.session_archive import has_own_data, paths_in, session_archive, unpack
+from app.session_archive import SessionArchive, has_own_data, paths_in, unpack
 from app.widgets import (
     choose_anchors,
     projection_choosers,
@@ -326,16 +326,7 @@ def _session_file(workspace: Workspace) -> None:
             width="stretch",
         )
         if has_own_data(workspace):
-            st.download_button(
-                "Save with data",
-                data=lambda: session_archive(workspace, digests, chosen),
-                file_name="relscope-session.zip",
-                mime="application/zip",
-                icon=":material/folder_zip:",
-                on_click="ignore",
-                width="stretch",
-                help="One file to send: the session and the vectors of its spaces.",
-            )
+            _save_with_data(workspace, digests, chosen)
         uploaded = st.file_uploader("Open a session file", type=["json", "zip"], key="session.file")
         if uploaded is not None:
             st.button("Open the session", on_click=_open_session, args=(uploaded,), width="stretch")
@@ -358,6 +349,24 @@ def _session_file(workspace: Workspace) -> None:
             n, n_bytes = cached_size()
             now = f"{counted(n, 'array')} of rows, {n_bytes / 1e9:.2f} GB"
             st.caption(f":material/memory: {device_in_words()}, all sessions: {now}.")
+
+
+def _save_with_data(workspace: Workspace, digests: dict[SpaceSpec, str], chosen: tuple[str, ...]) -> None:
+    try:
+        archive = SessionArchive.of(workspace, digests, chosen)
+    except SpaceError as error:
+        st.caption(f":material/folder_zip: No *Save with data*: {plain(str(error))}")
+        return
+    st.download_button(
+        "Save with data",
+        data=archive.to_bytes,
+        file_name="relscope-session.zip",
+        mime="application/zip",
+        icon=":material/folder_zip:",
+        on_click="ignore",
+        width="stretch",
+        help="One file to send: the session and the vectors of its spaces.",
+    )
 
 
 def session_file(workspace: Workspace, digests: dict, selection: tuple[str, ...] = ()) -> str:

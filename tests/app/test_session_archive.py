@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from app.compute import load_space
-from app.session_archive import has_own_data, paths_in, session_archive
+from app.session_archive import SessionArchive, has_own_data, paths_in
 from app.workspace import BUNDLED, Workspace
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, with_kept, with_unscored
@@ -22,7 +22,7 @@ SELECTED = ("r7", "r3")
 
 def archived(workspace):
     digests = {spec: load_space(spec).digest for spec in workspace.spaces}
-    return session_archive(workspace, digests, SELECTED)
+    return SessionArchive.of(workspace, digests, SELECTED).to_bytes()
 
 
 def opened(session, content):
@@ -57,6 +57,34 @@ def test_a_session_opens_without_the_files_that_it_was_made_with(make_workspace,
     again = opened(session, content)
     assert not again.errors
     assert again.workspace == now
+
+
+def test_uploads_are_saved_after_the_run_of_the_page(monkeypatch, tmp_path):
+    """The browser asks for the archive when no page runs; then no file of a session may be read."""
+    offered = {}
+
+    def offer(label, *given, data=None, **look):
+        offered[label] = data
+        return False
+
+    monkeypatch.setattr("app.toolbar.st.download_button", offer)
+    session = Session(place=("data",))
+    rng = np.random.default_rng(0)
+    uploads = []
+    for name in ("a.csv", "b.csv"):
+        lines = "".join(f"r{row},{','.join(map(str, rng.normal(size=4).round(3)))}\n" for row in range(30))
+        uploads.append((name, f"id,d0,d1,d2,d3\n{lines}".encode(), "text/csv"))
+    session.file_uploader(key="spaces.upload").set_value(uploads)
+    session.run()
+    session.click("spaces.load-compare")
+    content = offered["Save with data"]()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = archive.namelist()
+        assert len(names) == 3
+        assert [archive.read(name) for name in names[1:]] == [stream for _, stream, _ in uploads]
+    other = opened(Session(), content)
+    assert not other.errors
+    assert [Path(spec.name).name for spec in other.workspace.spaces] == ["a.csv", "b.csv"]
 
 
 def test_ids_beside_a_file_and_its_metadata_go_with_it(tmp_path):
