@@ -8,17 +8,19 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, messages, results
+from app import compute, exports, messages, results, session
 from app.asking import Panel, lead_sentence
 from app.drift.gate import draw_gate
 from app.drift.moved_map import draw_moved_rows
 from app.drift.passport import PASSPORT
 from app.glossary.card import caption
+from app.link.unpaired import draw_unpaired_rows
 from app.page_settings import remembered, segments
 from app.plain_text import plain
 from app.tables import report_table, short_numbers
 from app.widgets import space_labels
-from app.workspace import Workspace
+from app.workspace import BUNDLED, Workspace
+from relcore.base.errors import NoCommonId
 from relcore.base.report import Report
 from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.chart import DriftChart
@@ -30,10 +32,16 @@ from relcore.explain.explanation import FEWEST_ROWS, Explain
 from relcore.explain.moved import moved_in_words
 
 _HEIGHT = 400  # pixels; height of a table with many checks
+_ABOUT = (
+    "Did an update of the model, a library or a setting change your vectors? Drift compares the same rows"
+    " before and after. It raises an alarm if neighbours or coordinates changed by more than you allow, or if"
+    " rows are broken. With a passport, a few anchors stand for the old vectors."
+)
 _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}
 
 
 def draw(workspace: Workspace) -> None:
+    st.caption(_ABOUT)
     text = "A passport: a few anchors with the vectors that they had."
     modes = {"Two versions": _VERSIONS, "A passport": PASSPORT}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
@@ -72,9 +80,20 @@ def two_versions(workspace: Workspace) -> DriftInputs | None:
 
 
 def drift_of(setup: DriftInputs) -> Drift | None:
+    """The drift; None while a job computes it. If the two versions share no ids, the page says what to do."""
+    try:
+        compute.matched_models(*setup.specs)
+    except NoCommonId:
+        words = "**The two versions share no row ids.** Drift compares rows that both versions have embedded."
+        draw_unpaired_rows(session.workspace(), setup.specs, words, "drift", _show_example)
+        return None
     return results.result_of(
         DriftCheck(), setup.specs, label="Measure the drift", unasked_seconds=results.UNASKED_SECONDS
     )
+
+
+def _show_example() -> None:
+    session.compare("show the example of Drift", *BUNDLED)
 
 
 def draw_drift(setup: DriftInputs, drift: Drift) -> None:

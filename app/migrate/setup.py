@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, jobs, messages, results, session
 from app.items import Items, items_of
-from app.places import CONNECT, go
+from app.link.unpaired import draw_unpaired_rows
 from app.widgets import setting_widget, space_labels
 from app.workspace import Workspace
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.names import STRATEGIES
 from relcore.base.numbers import short
 from relcore.base.settings import settings_of
-from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
+from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.migration import TASK as EXAMPLE
 from relcore.migrate.migration import Migration, starting_models
 from relcore.migrate.pairing import FEWEST_PAIRS, Pairing, check_pairs
@@ -209,30 +210,7 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
             told = "Link guessed how these rows are paired."
             why = f"Only links that you confirm are scored. Confirm {missing} more of {len(pair):,}."
             label = "Confirm links"
-    with st.container(border=True, key="unpaired"):
-        st.markdown(f"**{told}** {why}")
-        others = (spec for spec in workspace.spaces if spec not in (old, new))
-        linked = next((spec for spec in others if is_linked(spec, old, new)), None)
-        with st.container(horizontal=True):
-            if linked:
-                label = "Use the links found"
-                key = "use-links"
-            else:
-                key = "link"
-            if st.button(label, key=f"migrate.{key}", icon=":material/hub:", type="primary"):
-                ends = {"source": old, "target": linked or new}
-                if linked and base_of(linked) == old:
-                    ends = {"source": linked, "target": new}
-                session.edit("choose the two models", **ends)
-                if not linked:
-                    go(CONNECT, "Link")
-                st.rerun()
-            st.button(
-                "Show the example instead",
-                icon=":material/move_up:",
-                key="migrate.example",
-                type="tertiary",
-                on_click=session.migrate_example,
-                args=(True,),
-            )
+    draw_unpaired_rows(
+        workspace, (old, new), f"**{told}** {why}", "migrate", partial(session.migrate_example, True), label
+    )
     return False

@@ -7,12 +7,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.drift.gate import conditions
-from app.workspace import History, Workspace
+from app.workspace import BUNDLED, History, Workspace
 from relcore.cli import main
 from relcore.drift.measures import ROWS, Measure
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, TABLES, Check, DriftVerdict
 from relcore.passport.passport import Passport, PassportCard
-from tests.app.conftest import save_space
+from tests.app.conftest import Session, save_space
 from tests.relcore.passport.test_check import FIRST, SECOND
 
 N = 120
@@ -201,3 +201,21 @@ def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
     assert counts.sum() == 800
     assert abs(counts["smaller part"] - 100) < 20
     assert at.get("plotly_chart")
+
+
+def test_versions_without_shared_ids_are_linked_or_show_the_example(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(40, 6))
+    specs = tuple(save_space(tmp_path / f"{name}.npz", rows, name) for name in ("old", "new"))
+
+    def page():
+        return Session(None, Workspace(specs, *specs), ("migrate", "Drift"))
+
+    session = page()
+    assert not session.warning
+    assert not any("again-" in str(key) for key in session.keys)
+    session.click("drift.link").open("connect")
+    assert session.find("button_group", "bootstrap.have-")
+    session = page().click("drift.example")
+    assert session.workspace.models == BUNDLED
+    assert "drift.link" not in session.keys
+    assert session.can_undo
