@@ -17,11 +17,11 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.explain.chart import ReasonsChart
 from relcore.explain.explanation import FEWEST_ROWS, Explain
-from relcore.explain.moved import moved_in_words
 from relcore.explain.result import (
     Explanation,
     circumstances,
     explained_in_words,
+    kinds_in_words,
     notes,
     sentences,
     smallest_in_words,
@@ -97,7 +97,7 @@ def _sentences(found: Explanation) -> None:
     """The answer in short lines, the strongest reason first."""
     first, *others = sentences(found)
     lines = [f'<p class="relscope-lead relscope-why">{bold_numbers(first)}</p>']
-    more = [*others, explained_in_words(found), moved_in_words(found.moved)]
+    more = [*others, explained_in_words(found), kinds_in_words(found)]
     if not found.reasons:
         more.append(smallest_in_words(found))
     lines += [f'<p class="relscope-why">{bold_numbers(line)}</p>' for line in more if line]

@@ -14,6 +14,7 @@ from relcore.explain.responses import of_numbers
 from relcore.scores.score import Z95
 
 MOST_KINDS = 5
+_CLEARLY = 0.1  # a mean share of changed neighbours this far above that of all rows makes the headline
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +95,22 @@ def moved_rows(
             )
         )
     return tuple(kinds[:MOST_KINDS])
+
+
+def most_changed(kinds: Sequence[MovedRows]) -> MovedRows | None:
+    """The kind of rows with the largest share of changed neighbours, if that is clearly more than of all
+    rows."""
+    most = max(kinds, key=lambda one: one.churn, default=None)
+    if most is None or most.churn - most.of_all < _CLEARLY:
+        return None
+    return most
+
+
+def most_changed_in_words(most: MovedRows) -> str:
+    return (
+        f"{most.title[:1].upper()}{most.title[1:]} differ most: {percent(most.churn)} of their neighbours"
+        f" changed, {percent(most.of_all)} on average."
+    )
 
 
 def moved_in_words(kinds: Sequence[MovedRows]) -> str:

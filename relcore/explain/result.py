@@ -13,7 +13,7 @@ from relcore.base.numbers import and_list, band, percent, short, signed
 from relcore.base.report import Report, Reported, Table
 from relcore.base.version import __version__
 from relcore.explain.coarser import FEWER, PRINCIPAL, Coarser
-from relcore.explain.moved import MovedRows, moved_in_words
+from relcore.explain.moved import MovedRows, most_changed, most_changed_in_words, moved_in_words
 from relcore.explain.reason import Reason
 from relcore.represent.noise import ROUNDED
 
@@ -114,14 +114,26 @@ def headline(found: Explanation) -> str:
 
 
 def sentences(found: Explanation) -> list[str]:
-    """How one space is coarser, then a sentence for each reason, the strongest first."""
+    """How one space is coarser, then a sentence for each reason, the strongest first. If there is neither,
+    the kind of rows that changed most, and that no feature explains how."""
     texts = []
     if found.coarser is not None:
         texts.append(coarser_in_words(found.coarser, found.names))
     texts += [in_words(found, reason) for reason in found.reasons]
-    if not texts:
-        texts.append(f"No reason found among {found.n_features:,} features.")
-    return texts
+    if texts:
+        return texts
+    most = _leading(found)
+    if most is None:
+        return [f"No reason found among {found.n_features:,} features."]
+    unexplained = f"No feature explains which neighbours changed ({found.n_features:,} tried)."
+    return [most_changed_in_words(most), unexplained]
+
+
+def _leading(found: Explanation) -> MovedRows | None:
+    """The kind of rows that the headline names. It names none if there are reasons."""
+    if found.reasons or found.coarser is not None:
+        return None
+    return most_changed(found.moved)
 
 
 def in_words(found: Explanation, reason: Reason) -> str:
@@ -184,6 +196,13 @@ def explained_in_words(found: Explanation) -> str:
     )
 
 
+def kinds_in_words(found: Explanation) -> str:
+    """The kinds of rows that changed more, or less, without the one that the headline names. Returns "" if
+    there are none."""
+    leading = _leading(found)
+    return moved_in_words([one for one in found.moved if one is not leading])
+
+
 def smallest_in_words(found: Explanation) -> str:
     """The smallest effect that would be found, or that there are too few rows to state one."""
     effects = dict(zip(("1 %", "10 %"), found.smallest, strict=True))
@@ -209,7 +228,7 @@ def notes(found: Explanation) -> list[str]:
     lines = (
         *(own_in_words(found, own) for own in found.own),
         explained_in_words(found),
-        moved_in_words(found.moved),
+        kinds_in_words(found),
         smallest_in_words(found),
         limits,
     )

@@ -1,13 +1,17 @@
 """Planted reasons come first; without one, none is found; a coarser copy is called one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from relcore import Explain, LatentSpace, SpaceError, explain, load_space
+from relcore.base.numbers import percent
 from relcore.explain.coarser import FEWER, KINDS, PRINCIPAL, Coarsening, n_dimensions
 from relcore.explain.explanation import rows_that_change
 from relcore.explain.items import RowItems
+from relcore.explain.moved import MovedRows, most_changed
 
 N = 1200
 
@@ -241,7 +245,22 @@ def test_kinds_of_rows_that_moved(rng):
     assert first.low < first.churn < first.high
     assert first.churn > 0.8 > 0.5 > first.of_all
     np.testing.assert_array_equal(first.rows, np.flatnonzero(inside))
-    assert "of a row's neighbours differ; more for" in found.report().text()
+    sentence = found.report().sentence
+    assert sentence.startswith(
+        f"Rows whose kind is c differ most: {percent(first.churn)} of their neighbours"
+    )
+    assert "No feature explains which neighbours changed" in sentence
+    assert "No reason found" not in found.report().text()
+    assert "more for" not in found.report().text()  # the headline has told it
+
+
+def test_a_kind_that_changed_little_more_is_no_headline():
+    kinds = [
+        MovedRows(name, name, "kind", 100, churn, 0.6, churn - 0.02, churn + 0.02, 0.0, np.arange(9))
+        for name, churn in (("rows of a", 0.66), ("rows of b", 0.3))
+    ]
+    assert most_changed(kinds) is None
+    assert most_changed([replace(kinds[0], churn=0.8), *kinds]).churn == 0.8
 
 
 def test_rows_that_change_at_random_have_no_kind(rng):
