@@ -146,6 +146,7 @@ def test_reason_beyond_noise_is_found(rng, words):
     assert found.reasons[0].more == 1
 
 
+@pytest.mark.slow
 def test_fasttext_gathers_endings_and_word2vec_frequency():
     """What the models are known for: FastText reads parts of words (Bojanowski et al. 2017)."""
     spaces = [load_space(name) for name in ("word2vec-novels", "fasttext-novels")]

@@ -257,6 +257,7 @@ def test_a_network_that_needs_the_usual_order_in_memory_gets_it(tmp_path):
         np.testing.assert_array_equal(found.rows(frame, "output"), spaces["output"].vectors)
 
 
+@pytest.mark.slow
 def test_a_network_that_gives_other_rows_channels_last_gets_the_usual_order(tmp_path):
     model = Pictures(lambda maps: maps.flatten(1) + maps.stride()[1])  # the output depends on the order
     found, expected = rows_by_frame(tmp_path / "run", model)
