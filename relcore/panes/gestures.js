@@ -1,12 +1,20 @@
 /* Gestures: a drag draws the edge of a selection, moves or turns the picture, as the tool says; a click without one is on a row. The
-   wheel, and a finger, belong to the page until a click or a tap on the panes: a page with maps can be scrolled past them. */
+   wheel belongs to the page until a click on the panes, and a finger until a tool is tapped: a page with maps can be scrolled past them. A
+   finger that rests on a star lifts it. */
 
+const [LIFTED_AFTER, FINGER] = [400, 22]; // milliseconds that a finger rests on a star to lift it, and how near in pixels
 const [CLOSED, WIDE] = [15, 40]; // pixels: how near to its begin a loop ends, and how far from there it has been
 
 /* A drag from one of many stars around some points and back moves no star: it is a lasso. */
 function isLoop(path) {
   const [[startX, startY], away] = [path[0], ([x, y]) => Math.hypot(x - startX, y - startY)];
   return away(path.at(-1)) < CLOSED && Math.max(...path.map(away)) > WIDE;
+}
+
+/* What one finger can do here, for one that slid over a map without a tool. */
+function fingerHint({ hand, header }) {
+  if (header.worded) return "Hold a star ★, then drag it to another point";
+  return hand.live ? "Hold a star ★ to drag it, or tap a tool to select rows" : "Tap a tool above to select rows";
 }
 
 /* Hear what the mouse or a finger does on a pane. */
@@ -17,24 +25,43 @@ function listenTo(pane) {
     return [event.clientX - box.left, event.clientY - box.top];
   };
   let drag = null;
+  /* A finger has rested: take the star beneath it, or say why it stays. */
+  const lift = () => {
+    const [place] = drag.path;
+    const row = owner.hand.starAt(pane, ...place, FINGER);
+    if (row < 0) return owner.hand.starUnder(pane, ...place, FINGER) >= 0 && owner.hand.refuse();
+    Object.assign(drag, { tool: "anchor", star: row, moved: true });
+    plot.classList.add("ls-lifted");
+    owner.hand.take(pane, row, undefined, true);
+    owner.hovered(row, pane);
+    navigator.vibrate?.(10);
+  };
+  plot.addEventListener("pointerenter", ({ pointerType }) => plot.classList.toggle("ls-pen", pointerType === "pen"));
   plot.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
+    if (event.button !== 0 || !event.isPrimary) return;
     plot.setPointerCapture(event.pointerId);
-    const star = owner.hand.starAt(pane, ...at(event));
-    drag = { path: [at(event)], view: pane.view, turn: pane.turn, tool: star >= 0 ? "anchor" : owner.header.worded ? "" : owner.tool, star, moved: false };
+    const touch = event.pointerType === "touch";
+    const star = touch ? -1 : owner.hand.starAt(pane, ...at(event));
+    let { tool } = owner;
+    if (star >= 0) tool = "anchor";
+    else if (owner.header.worded || (touch && tool !== "turn" && !owner.root.dataset.touch)) tool = "";
+    drag = { path: [at(event)], view: pane.view, turn: pane.turn, tool, star, touch, moved: false };
+    if (touch) drag.timer = setTimeout(lift, LIFTED_AFTER);
     owner.hovered(-1, pane);
   });
   plot.addEventListener("pointermove", (event) => {
     const [x, y] = at(event);
     if (!drag) return pane.hover(x, y);
+    if (!event.isPrimary) return;
     const [[startX, startY], [lastX, lastY]] = [drag.path[0], drag.path.at(-1)];
-    const begins = !drag.moved && Math.hypot(x - startX, y - startY) > 4;
+    const begins = !drag.moved && Math.hypot(x - startX, y - startY) > (drag.touch ? 8 : 4);
     drag.moved ||= begins;
     if (!drag.moved) return;
-    if (begins && !owner.hand.live && owner.hand.starUnder(pane, startX, startY) >= 0) owner.hand.refuse();
-    if (begins && !drag.tool) owner.tellHow("Drag a star ★ to another point");
+    clearTimeout(drag.timer);
+    if (begins && !drag.touch && !owner.hand.live && owner.hand.starUnder(pane, startX, startY) >= 0) owner.hand.refuse();
+    if (begins && !drag.tool && !drag.touch) owner.tellHow("Drag a star ★ to another point");
     if (drag.tool === "anchor") {
-      if (begins) owner.hand.take(pane, drag.star, undefined, true);
+      if (begins && !drag.touch) owner.hand.take(pane, drag.star, undefined, true);
       drag.path.push([x, y]);
       const row = pane.nearestTo(x, y);
       owner.hand.moveTo(row);
@@ -54,19 +81,22 @@ function listenTo(pane) {
     if (DRAWING.has(drag.tool)) pane.lasso.setAttribute("d", `M${drag.path.map((point) => point.map(Math.round).join(" ")).join("L")}Z`);
   });
   const end = (event) => {
-    if (!drag) return;
-    pane.pointer = at(event);
-    const { moved, tool, path } = drag;
+    if (!drag || !event.isPrimary) return;
+    const { moved, tool, path, touch } = drag;
+    pane.pointer = touch ? undefined : at(event); // a finger leaves nothing behind that hovers
+    clearTimeout(drag.timer);
     drag = null;
+    plot.classList.remove("ls-lifted");
     pane.lasso.removeAttribute("d");
     if (event.type === "pointercancel") return owner.hand.cancel();
-    const looped = tool === "anchor" && owner.tool === "lasso" && owner.hand.live?.many && isLoop(path);
+    const looped = !touch && tool === "anchor" && owner.tool === "lasso" && owner.hand.live?.many && isLoop(path);
     if (looped) owner.hand.cancel();
     else if (tool === "anchor" && moved) return owner.hand.release();
     const row = moved ? -1 : pane.rowAt(...at(event));
     if (!moved) owner.clicked(row);
-    if (row >= 0 && event.pointerType === "touch") owner.tellHow(`“${shortened(owner.idOf(row))}”: its neighbours are below the maps`);
+    if (row >= 0 && touch) owner.tellHow(`“${shortened(owner.idOf(row))}”: its neighbours are below the maps`);
     if (!moved) return;
+    if (touch && !tool) return owner.tellHow(fingerHint(owner));
     if (tool === "turn") owner.settled();
     else if (looped || DRAWING.has(tool)) {
       const polygon = path.map(([x, y]) => pane.unit(x, y));
@@ -75,6 +105,8 @@ function listenTo(pane) {
   };
   plot.addEventListener("pointerup", end);
   plot.addEventListener("pointercancel", end);
+  plot.addEventListener("touchmove", (event) => event.cancelable && drag?.tool === "anchor" && event.preventDefault(), { passive: false }); // else the page would scroll under a star
+  plot.addEventListener("contextmenu", (event) => drag?.touch && event.preventDefault());
   plot.addEventListener("pointerleave", () => pane.hover(-1e4, -1e4));
   plot.addEventListener("dblclick", () => owner.doubleClicked(pane));
   plot.addEventListener(

@@ -109,15 +109,15 @@ class Hand {
     this.spoken.textContent = why;
   }
 
-  /* The anchor whose star is at a place of a pane and can be dragged, or -1. */
-  starAt(pane, x, y) {
-    return this.live && !pane.solid ? this.starUnder(pane, x, y) : -1;
+  /* The anchor whose star is at a place of a pane, or at most `finger` pixels from there, and can be dragged, or -1. */
+  starAt(pane, x, y, finger = 0) {
+    return this.live && !pane.solid ? this.starUnder(pane, x, y, finger) : -1;
   }
 
-  starUnder(pane, x, y) {
+  starUnder(pane, x, y, finger = 0) {
     const { stars } = pane;
     if (!stars.shown || !pane.flags) return -1;
-    const reach = this.owner.header.worded ? GRASP : Math.max(stars.rows.length > CROWD ? SYMBOL : BESIDE, stars.reach);
+    const reach = this.owner.header.worded ? GRASP : Math.max(stars.rows.length > CROWD ? SYMBOL : BESIDE, stars.reach, finger);
     let [best, nearest] = [-1, reach * reach];
     for (const row of stars.rows) {
       const [px, py] = pane.pixel(row);

@@ -53,8 +53,10 @@ class LinkedScatter {
     this.toolbar = new Toolbar(actionsOf(this), { stars: this.stars.root });
     this.toolbar.press("names", true);
     this.toolbar.root.addEventListener("click", ({ pointerType, target }) => {
-      const { title } = target.closest("button") ?? {};
-      if (pointerType === "touch" && title) this.tellHow(title); // where nothing hovers
+      const { title, dataset } = target.closest("button") ?? {};
+      if (pointerType !== "touch") return;
+      if (TOOLS[dataset?.tool]) this.touch(dataset.tool);
+      else if (title) this.tellHow(title); // where nothing hovers
     });
     this.legend.root.append(this.hand.strip);
     this.grid = element("div", "ls-grid");
@@ -410,7 +412,17 @@ class LinkedScatter {
 
   setTool(tool) {
     this.tool = this.root.dataset.tool = tool;
-    for (const name of Object.keys(TOOLS)) this.toolbar.press(name, name === tool);
+    const used = !matchMedia("(pointer: coarse)").matches || this.root.dataset.touch;
+    for (const name of Object.keys(TOOLS)) this.toolbar.press(name, used && name === tool);
+  }
+
+  /* A tool is tapped: one finger uses it from now on; tapped again, one finger scrolls the page again. */
+  touch(tool) {
+    const { dataset } = this.root;
+    const chosen = dataset.touch !== tool;
+    dataset.touch = chosen ? tool : "";
+    this.setTool(tool);
+    this.tellHow(chosen ? "One finger uses this tool; tap it again to scroll" : "One finger scrolls the page");
   }
 
   setLinked(linked) {

@@ -137,7 +137,7 @@ class Toolbar {
   }
 
   press(name, pressed) {
-    this.buttons[name].setAttribute("aria-pressed", pressed);
+    this.buttons[name].setAttribute("aria-pressed", Boolean(pressed));
   }
 
   /* What a key does; true if it did something. */

@@ -1,4 +1,5 @@
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -155,6 +156,61 @@ def test_a_star_is_taken_or_says_why_not(panes):
     assert page.locator(".ls-spoken").inner_text() == "UMAP takes too long."
     keys(page, "s")
     assert page.locator(".ls-moving").count() == 0
+
+
+@pytest.fixture
+def finger(browser):
+    """A page on a phone, and how one finger goes along points there after it has rested on the first."""
+    context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True)
+    page = context.new_page()
+    browser_side = context.new_cdp_session(page)
+
+    def slide(*points, rest=0):
+        def send(kind, *at):
+            touched = [{"x": x, "y": y} for x, y in at]
+            browser_side.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touched})
+
+        send("touchStart", points[0])
+        page.wait_for_timeout(rest)
+        for (fromX, fromY), (toX, toY) in pairwise(points):
+            for share in np.linspace(0.1, 1, 10):
+                send("touchMove", (fromX + share * (toX - fromX), fromY + share * (toY - fromY)))
+        send("touchEnd")
+
+    yield page, slide
+    context.close()
+
+
+def test_a_finger_scrolls_until_it_rests_on_a_star_or_a_tool_is_tapped(finger):
+    page, slide = finger
+    two = scene(300, panes=2)
+    draw(page, two, live={"name": "one", "panes": [0, 1], "many": 0, "spread": 8})
+    page.evaluate("document.body.style.height = '3000px'")
+    x, y = star(page, 0, 1)
+    slide((x, y), (x + 5, y - 200))
+    page.wait_for_function("scrollY > 100")
+    assert page.evaluate("window.events") == []
+    page.wait_for_timeout(500)
+    page.evaluate("scrollTo(0, 0)")
+    slide((x, y), (x + 90, y))
+    page.wait_for_selector(".ls-hint:has-text('Hold a star')")
+    assert page.evaluate("[window.events, scrollY]") == [[], 0]
+    to = page.evaluate("scatter.panes[0].nearestTo(150, 150)")
+    box = page.locator(".ls-plot").first.bounding_box()
+    slide((x, y), (x, y), (box["x"] + 150, box["y"] + 150), rest=600)  # a lift, then a drag
+    page.wait_for_function("window.events.length === 1")
+    event = page.evaluate("window.events[0]")
+    assert (event["kind"], event["row"], event["to"]) == ("anchor", 0, to)
+    assert page.evaluate("scrollY") == 0
+    page.tap("button[data-tool=box]")
+    page.wait_for_selector(f"{ROOT}[data-touch=box] [data-tool=box][aria-pressed=true]")
+    corners = [(box["x"] + share * box["width"], box["y"] + share * box["height"]) for share in (0.1, 0.9)]
+    slide(*corners)
+    page.wait_for_selector(f"{ROOT}:not([data-selected='0'])")
+    assert page.evaluate("scrollY") == 0
+    page.tap("button[data-tool=box]")
+    slide((x, y + 100), (x, y - 100))
+    page.wait_for_function("scrollY > 100")
 
 
 def test_without_the_channel_the_maps_follow_the_release(page, own):
