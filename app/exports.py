@@ -55,12 +55,26 @@ def chart(
     alt = str((figure.layout.meta or {}).get("alt", ""))
     clicks = {}
     if picked:
-        clicks = {
-            "on_select": lambda: picked(st.session_state[key].selection.points),
-            "selection_mode": "points",
-        }
+        clicks = {"on_select": _each_click_once(picked, key), "selection_mode": "points"}
     # Plotly's toolbar would cover the titles. Without the toolbar, a double click still resets the axes.
     st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt, **clicks)
+
+
+def _each_click_once(picked: Callable[[Sequence[Mapping[str, Any]]], None], key: str) -> Callable[[], None]:
+    """A callback of a chart that hands on each click once.
+
+    A click that draws another chart instead comes a second time if a fragment draws itself again meanwhile,
+    as the progress of a job does: the browser still sends the click with it.
+    """
+    answered: list[Any] = [None]
+
+    def answer() -> None:
+        points = st.session_state[key].selection.points
+        if points != answered[0]:
+            answered[0] = points
+            picked(points)
+
+    return answer
 
 
 def figure(drawn: Exportable, key: str, bar: str = "") -> None:

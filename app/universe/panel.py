@@ -461,7 +461,10 @@ def _chart(
         pick = None
         if len(by_name) > 1:
             pick = partial(_pick, universe.names, by_name, drawn.table(), chart)
-        exports.chart(drawn.interactive(exports.theme()), key, picked=pick)
+        figure = drawn.interactive(exports.theme())
+        if chart == "map" and picked in by_name:
+            _ring(figure, drawn.table(), short_names(universe.names)[0][universe.names.index(picked)])
+        exports.chart(figure, key, picked=pick)
         told = f"{CHARTS[chart].help[0].upper()}{CHARTS[chart].help[1:]}."
         if chart == "accuracy":
             told += " Dashed: a model and itself."
@@ -495,14 +498,24 @@ def _pick(
         second = names[j]
     else:
         at = short_names(names)[0].index(table["name"][int(points[0]["customdata"])])
-        first = st.session_state.pop(_PICKED, None)
+        first = st.session_state.get(_PICKED)
         second = names[at]
     if second not in by_name:
         return
     if first not in by_name:
         st.session_state[_PICKED] = second
-    elif first != second:
+        return
+    st.session_state.pop(_PICKED, None)
+    if first != second:
         session.guarded(compare, by_name[first], by_name[second])
+
+
+def _ring(figure: Any, table: pd.DataFrame, name: str) -> None:
+    """Ring the dot of the chosen model."""
+    dot = table[table["name"] == name]
+    ring = {"size": 18, "symbol": "circle-open", "color": exports.theme().accent, "line": {"width": 2.5}}
+    look = {"mode": "markers", "marker": ring, "hoverinfo": "skip", "cliponaxis": False}
+    figure.add_scatter(x=list(dot["x"]), y=list(dot["y"]), **look)
 
 
 def _translations(

@@ -1,8 +1,13 @@
+from base64 import b64decode
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
-from app import results
+from app import exports, results
 from app.plain_text import plain_html
 from app.universe import panel
 from relcore import Universe
@@ -98,6 +103,43 @@ def test_two_models_that_are_clicked_open_in_explore(make_four, monkeypatch):
     panel._pick([*by_name, "away"], by_name, table, "accuracy", [{"customdata": [0, 4, 0]}])
     specs = list(by_name.values())
     assert opened == [(specs[3], specs[1]), (specs[2], specs[0])]
+
+
+def test_a_click_that_comes_twice_chooses_one_model(make_four, monkeypatch):
+    session = make_four(linked=True)
+    by_name = {load(spec).name: spec for spec in session.workspace.spaces}
+    table = pd.DataFrame({"name": list(by_name)})
+    clicks = SimpleNamespace(selection=SimpleNamespace(points=[{"customdata": 3}]))
+    state = {"map": clicks}
+    opened = []
+    callbacks = []
+    monkeypatch.setattr(panel.st, "session_state", state)
+    monkeypatch.setattr(panel.session, "guarded", lambda change, *pair: opened.append(pair))
+    monkeypatch.setattr(exports.st, "plotly_chart", lambda *_, on_select, **look: callbacks.append(on_select))
+    pick = partial(panel._pick, list(by_name), by_name, table, "map")
+    for _ in range(2):
+        exports.chart(go.Figure(), "map", picked=pick)
+    first, second = callbacks
+    first()
+    first()  # sent again, by the progress of a job
+    assert state[panel._PICKED] == list(by_name)[3]
+    clicks.selection.points = [{"customdata": 1}]
+    second()
+    second()
+    assert opened == [(by_name[list(by_name)[3]], by_name[list(by_name)[1]])]
+    assert panel._PICKED not in state
+
+
+def test_the_chosen_model_is_ringed(make_four):
+    session = make_four(linked=True)
+    session.change("button_group", "universe.chart-", "map")
+    dots = chart(session)["data"][0]
+    session.at.session_state[panel._PICKED] = load(session.workspace.spaces[2]).name
+    session.run()
+    ring = chart(session)["data"][-1]
+    assert ring["marker"]["symbol"] == "circle-open"
+    for axis in "xy":
+        assert ring[axis] == [np.frombuffer(b64decode(dots[axis]["bdata"]), dots[axis]["dtype"])[2]]
 
 
 def test_each_score_is_the_cores(make_four):
