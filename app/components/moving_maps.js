@@ -19,6 +19,7 @@ class Player {
   constructor(parent) {
     this.at = 0; // a whole number for a frame; between two frames, the points are on their way
     this.moved = -Infinity; // when the reader moved last
+    this.begun = ""; // the film that played by itself
     this.hovered = -1;
     this.maps = element("div", "mm-maps");
     this.chart = element("svg", "mm-chart", { role: "img" });
@@ -75,6 +76,16 @@ class Player {
     }
     this.at = clamp(this.at, 0, header.frames.length - 1);
     this.draw();
+    if (header.film !== this.begun) this.begin(header.film);
+  }
+
+  /* A film that Python names plays once by itself, and ends at its last frame. */
+  begin(film) {
+    this.begun = film;
+    if (!film) return;
+    if (this.still.matches) return this.choose(this.last);
+    this.at = 0;
+    this.play();
   }
 
   /* The canvases, which stay while only the frames change. */

@@ -31,10 +31,17 @@ _mount = st.components.v2.component(
 
 
 def moving_maps(
-    moving: MovingPanels, *, key: str, height: int, frame: int, on_frame: Callable[[str], None]
+    moving: MovingPanels,
+    *,
+    key: str,
+    height: int,
+    frame: int,
+    on_frame: Callable[[str], None],
+    film: str = "",
 ) -> None:
     """Draw this frame, with controls that show the others. Each map is up to `height` pixels high. `on_frame`
-    is a callback that gets the title of the frame at which the reader rests."""
+    is a callback that gets the title of the frame at which the reader rests. If `film` is a new name, the
+    frames play once by themselves; where motion is to be reduced, the last one is shown."""
 
     def receive() -> None:
         title = st.session_state[key].get("frame")
@@ -42,7 +49,7 @@ def moving_maps(
             on_frame(title)
 
     payload = packed(moving)
-    shown = Payload({**payload.header, "height": height, "frame": frame}, payload.arrays)
+    shown = Payload({**payload.header, "height": height, "frame": frame, "film": film}, payload.arrays)
     _mount(key=key, data=data_of(shown, key), on_frame_change=receive)
 
 

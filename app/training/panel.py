@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import streamlit as st
 
@@ -114,11 +113,12 @@ def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
     if asked.growing:
         _follow(asked.axes, time.monotonic())
     else:
-        if st.session_state["training.place"] == "here":
+        here = st.session_state["training.place"] == "here"
+        if here:
             two_here.say_conclusion()
         else:
             lead_sentence(told)
-        _play(result.panels(asked.axes), "training.maps", _HEIGHT)
+        _play(result.panels(asked.axes), "training.maps", _HEIGHT, trained_here=here)
     figure = TrainingChart.of(asked.runs(), asked.spec, asked.axes).draw(result)
     exports.export_bar(figure, "training")
     for note in told.notes:
@@ -140,12 +140,22 @@ def _places(runs: Sequence[Run]) -> tuple[tuple[str, int, bool], ...]:
 
 
 @st.fragment
-def _play(panels: MovingPanels, key: str, height: int) -> None:
-    """Draw the player. The frame that is shown is a setting of the page, by its title."""
+def _play(panels: MovingPanels, key: str, height: int, trained_here: bool = False) -> None:
+    """Draw the player. The frame that is shown is a setting of the page, by its title. A training that has
+    just ended in the page plays by itself."""
+    film = ""
+    if trained_here:
+        film = two_here.film()
     frame = 0
-    if saved_value(_FRAME) in panels.frames:
+    if saved_value(_FRAME) in panels.frames and not film:
         frame = panels.frames.index(saved_value(_FRAME))
-    moving_maps(panels, key=key, height=height, frame=frame, on_frame=partial(save_value, _FRAME))
+
+    def rest(title: str) -> None:
+        if trained_here:
+            two_here.end_film()
+        save_value(_FRAME, title)
+
+    moving_maps(panels, key=key, height=height, frame=frame, on_frame=rest, film=film)
 
 
 @st.fragment(run_every=_SECONDS)

@@ -20,6 +20,7 @@ from relcore.training.two_networks import TASKS, TwoNetworks
 _EPOCHS_SHOWN = 5
 _FOLDER = "relscope.trained-here"
 _CONCLUSION = "relscope.training-conclusion"
+_UNSEEN = "relscope.training-unseen"
 
 
 @cache
@@ -65,12 +66,22 @@ def train() -> None:
     bar.progress(1.0, text="Comparing five pairs …")
     st.session_state[_CONCLUSION] = networks.conclusion().sentence()
     st.session_state[_FOLDER] = str(place)
+    st.session_state[_UNSEEN] = str(place)
     bar.empty()
 
 
 def folder() -> str:
     """The folder of the runs that were trained last in this session; "" if there are none."""
     return st.session_state.get(_FOLDER, "")
+
+
+def film() -> str:
+    """The name of the film of a training that has just ended; "" once the user has seen it."""
+    return st.session_state.get(_UNSEEN, "")
+
+
+def end_film() -> None:
+    st.session_state.pop(_UNSEEN, None)
 
 
 def say_conclusion() -> None:

@@ -133,3 +133,19 @@ def test_frames_of_a_training_are_drawn_as_they_come(watched, app, tmp_path):
     watched.get_by_text("still in training").wait_for(state="detached")
     player.get_by_text("to its last frame").wait_for()
     assert said.text_content() == "step 1"
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_a_training_that_has_ended_is_played_to_its_end_by_itself(watched, app, motion):
+    pytest.importorskip("torch")
+    watched.emulate_media(reduced_motion=motion)
+    watched.goto(f"{app}/research")
+    watched.get_by_role("tab", name="Training").click()
+    watched.get_by_role("button", name="Train", exact=True).click()
+    player = watched.locator(".mm-root")
+    player.locator(".mm-step").get_by_text("step 30", exact=True).wait_for()
+    player.get_by_role("button", name="Play").wait_for()
+    settle(watched)
+    player.get_by_role("button", name="One step back").click()  # it does not play again
+    settle(watched)
+    assert player.locator(".mm-step").text_content() != "step 30"
