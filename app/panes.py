@@ -18,6 +18,7 @@ from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
 from relcore.compare.clusters import lacks_names, named_clusters
+from relcore.compare.columns import told_columns
 from relcore.compare.filters import of_rows
 from relcore.compare.live_channel import N_SPREAD, SPREAD, page_units
 from relcore.compare.pictures import Panes
@@ -238,6 +239,7 @@ def _scene(asked: PaneInputs, view: View, pictures: Mapping[str, Picture]) -> Sc
         notes=notes,
         stars=workspace.stars,
         prominence=compute.prominence(models, view),
+        told=told_columns(models, view, workspace.view, workspace.tags),
     )
 
 

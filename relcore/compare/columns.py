@@ -129,7 +129,7 @@ def with_color_column(match: Match, view: View, spec: ViewSpec, cells: Cells | N
     if isinstance(content, np.ndarray):
         return _on_scale(view, content, name)
     categories, kept, about = classes_of(content)
-    return View(view.rows, categories, kept, about=f"{name}: {about}" if about else "")
+    return View(view.rows, categories, kept, about=f"{name}: {about}" if about else "", column=name)
 
 
 def cells_in(match: Match, rows: np.ndarray, name: str, cells: Cells | None) -> np.ndarray | list[str]:
@@ -190,6 +190,23 @@ def rows_table(
     for name in tables:
         columns.setdefault(name, _at(match, rows, cells(name)))
     return pd.DataFrame(columns).infer_objects()
+
+
+def told_columns(match: Match, view: View, spec: ViewSpec, tags: Tags) -> Callable[[], dict[str, np.ndarray]]:
+    """Return a function that makes the columns of the drawn rows (m,) that their colours do not show: whether
+    a row has each tag and, where a tag or another column gives the colours or there are tags, its label."""
+
+    def columns() -> dict[str, np.ndarray]:
+        told = {}
+        of_others = spec.color_by.startswith(COLUMN) or (tags and spec.color_by != "labels")
+        if of_others and match.source.labels is not None:
+            told["label"] = match.source.labels[view.rows]
+        ids = pd.Index(match.ids[view.rows])
+        for name, tagged in tags:
+            told[name] = ids.isin(list(tagged))
+        return told
+
+    return columns
 
 
 def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:

@@ -15,7 +15,7 @@ from relcore.catalog.catalog import load
 from relcore.catalog.comparison_recipe import ComparisonRecipe, load_models
 from relcore.catalog.row_tables import row_texts
 from relcore.compare.clusters import are_readable_ids, lacks_names, named_clusters
-from relcore.compare.columns import Cells, Tags, cells_of, with_color_column, with_tags
+from relcore.compare.columns import Cells, Tags, cells_of, told_columns, with_color_column, with_tags
 from relcore.compare.filters import kept_rows, of_rows
 from relcore.engine.nearest import nearest_within
 from relcore.figures.colorings import Coloring, Condition, Facet, Pane
@@ -154,10 +154,9 @@ def assemble_scene(
     if view.about:
         notes.append(view.about)
     caption = "; ".join(notes)
-    title = view.scale.title if view.scale else ""
-    number = {}
+    number = {"color_title": view.column}
     if view.scale:
-        number = {"scale": view.scale, "values": view.values, "color_title": title}
+        number = {"scale": view.scale, "values": view.values, "color_title": view.scale.title}
     mute = not are_readable_ids(source.ids)
     look = {"mute": mute, "columns": len(spaces), "anchor_numbers": np.flatnonzero(drawn) + 1} | number
     return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **look)
@@ -242,6 +241,7 @@ def comparison_scene(
             reference = reduce_spaces([vectors], by_pca)[0]
         pairs = orient_pairs(pairs, reference, matched, recipe.reduction)
     scene = assemble_scene(matched.spaces, view, pairs, recipe.anchors)
+    scene = replace(scene, told=told_columns(matched, view, recipe.view, tags))
     if look is None:
         return scene
     second = second_view(matched, view, recipe.view, look, cells)

@@ -3,6 +3,7 @@ so that they are the same on screen and on paper."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -71,6 +72,8 @@ class Scene:
     marked : array (s,) of int
         Rows that were selected or found by a search. If there are at most 24, each is drawn with a ring and,
         unless `mute`, its id.
+    told : function, optional
+        Returns further columns of the table, such as tags, by name, each (n,).
     """
 
     panes: tuple[Pane, ...]
@@ -99,6 +102,7 @@ class Scene:
     columns: int = 2
     anchor_numbers: np.ndarray | None = None
     marked: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    told: Callable[[], dict[str, np.ndarray]] | None = None
 
     @property
     def numbers(self) -> np.ndarray:
@@ -160,14 +164,18 @@ class Scene:
         return f"{self.caption} {counts}: {', '.join(pane.title for pane in self.panes)}.".strip()
 
     def table(self) -> pd.DataFrame:
-        """A table with one row per drawn point. Columns: id, class or number, number of the anchor (0 for
-        other rows), and all coordinates."""
+        """A table with one row per drawn point. Columns: id, those that `told` returns, class or number,
+        number of the anchor (0 for other rows), and all coordinates."""
         numbers = np.zeros(len(self), dtype=np.int64)
         numbers[self.anchors] = self.numbers
         columns = {"id": encodable(self.ids)}
         if self.texts is not None:
             columns["text"] = encodable(self.texts)
-        columns |= {**_color_column(self._first, "category"), "anchor": numbers}
+        if self.told is not None:
+            columns |= encodable(self.told())
+        for name, values in _color_column(self._first, "category").items():
+            columns.setdefault(name, values)  # the colours of a tag repeat its column
+        columns["anchor"] = numbers
         if self.second:
             columns |= _color_column(self.second, "second category")
         if self.filter:
@@ -180,7 +188,11 @@ class Scene:
 def _color_column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
     if coloring.scale is not None:
         return {coloring.scale.title: coloring.values}
-    return {name: np.array([*encodable(coloring.names), ""], dtype=object)[coloring.categories]}
+    return {
+        encodable(coloring.title) or name: np.array([*encodable(coloring.names), ""], dtype=object)[
+            coloring.categories
+        ]
+    }
 
 
 # Sizes and labels of the marks: legend, points and stars.

@@ -101,6 +101,7 @@ class View:
     scale: ColorScale | None = None
     values: np.ndarray | None = None
     about: str = ""  # more about the colours, for the caption
+    column: str = ""  # the name of the column whose classes the colours show
 
     @cached_property
     def digest(self) -> str:

@@ -154,6 +154,21 @@ def recipe(tmp_path, rng):
 
 
 @pytest.mark.filterwarnings("ignore:meta.csv is joined")
+def test_the_table_of_a_figure_has_labels_and_each_tag_under_its_own_name(recipe):
+    tags = (("odd", ("r3", "r5")), ("late", ("r5",)))
+    by_label = dataclasses.replace(recipe, tags=tags).draw().table()
+    of_rows = by_label.category.tolist()
+    for column in ("odd", "tag", "year"):
+        view = dataclasses.replace(recipe.view, color_by=f"column:{column}")
+        table = dataclasses.replace(recipe, tags=tags, view=view).draw().table().set_index("id")
+        assert "category" not in table
+        assert table.label.tolist() == of_rows
+        assert table.index[table.odd].tolist() == ["r3", "r5"]
+        assert table.index[table.late].tolist() == ["r5"]
+        assert column in table
+
+
+@pytest.mark.filterwarnings("ignore:meta.csv is joined")
 def test_look_travels_in_recipe_and_hidden_rows_are_not_drawn(recipe):
     look = MapLook(hidden=("b",), second="column:year", second_hidden=("1/8",))
     looking = dataclasses.replace(recipe, look=look)
