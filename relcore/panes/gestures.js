@@ -114,6 +114,7 @@ function listenTo(pane) {
     (event) => {
       if (!event.ctrlKey && !event.metaKey && !owner.root.matches(":focus-within")) return owner.tellHow();
       event.preventDefault();
+      owner.hovered(-1, pane); // another row may be under the pointer now
       pane.zoomAt(...at(event), Math.exp(-clamp(event.deltaY, -120, 120) * (event.ctrlKey ? 0.006 : 0.0025)));
     },
     { passive: false },

@@ -201,7 +201,7 @@ class Names {
     if (owner.named) {
       for (const { row, text, color, rows } of this.groups) put(row, shortened(text), "group", color, rows);
       this.placeHeaps(pane, put, visible);
-      if (!chosen.length && !owner.header.mute) this.placeRows(pane, owner, put, width, height);
+      if (!owner.header.mute) this.placeRows(pane, owner, put, width, height);
     }
     while (this.texts.children.length > this.used) this.texts.lastChild.remove();
   }
@@ -234,7 +234,11 @@ class Names {
     }
   }
 
+  /* Names of rows that have none yet; beside many selected rows only of these, and none of those that the filter dims. */
   placeRows(pane, owner, put, width, height) {
+    const named = new Set([...owner.chosen, ...pane.stars.told]);
+    const wanted = owner.rows.length > NAMED_SELECTED ? SELECTED : 0;
+    const { out } = owner.filter;
     const doublings = Math.log2(Math.max(pane.view.zoom, 1));
     let left = Math.min(Math.round(NAMES_A_DOUBLING * doublings), NAMED_ROWS);
     const [low, high] = [pane.unit(0, height, width, height), pane.unit(width, 0, width, height)];
@@ -243,6 +247,7 @@ class Names {
       if (left <= 0) return;
       const [x, y] = [units[2 * row], units[2 * row + 1]];
       if (x < low[0] || x > high[0] || y < low[1] || y > high[1] || pane.hides(row)) continue;
+      if (named.has(row) || (pane.flags[row] & wanted) !== wanted || out?.[row]) continue;
       if (put(row, shortened(owner.idOf(row)), "row")) left -= 1;
     }
   }

@@ -169,6 +169,16 @@ def test_the_legend_hides_isolates_and_selects_classes(page):
     assert page.evaluate("document.activeElement.dataset.class") == emotions.get_attribute("data-class")
 
 
+def test_the_legend_says_anchor_beside_a_selection(page):
+    draw(page, scene(panes=2), selected=[7])
+    wait_for(page, "selected", 1)
+    entry = page.locator(".ls-legends > .ls-chip", has_text="anchor")
+    assert entry.bounding_box()["width"] > 50
+    page.set_viewport_size({"width": 700, "height": 900})
+    at_rest(page, ".ls-legends > .ls-chip")
+    assert entry.bounding_box()["width"] < 40  # its star alone
+
+
 def test_a_legend_without_room_shows_the_rest_on_request(page):
     page.set_viewport_size({"width": 1000, "height": 700})
     classes = np.arange(60) % 20
@@ -263,6 +273,35 @@ def test_names_come_with_zoom_and_never_touch_each_other(page):
     keys(page, "n")
     page.wait_for_function("document.querySelectorAll('.ls-name-row').length === 0")
     assert events(page, 1) == [{"kind": "named", "named": False}]
+
+
+def test_rows_are_named_beside_a_selection_of_one_or_many(page):
+    drawn = scene(300, panes=2, classed=0.5)
+
+    def shown(kind):
+        return set(page.locator(".ls-plot").first.locator(f".ls-name-{kind}").all_text_contents())
+
+    draw(page, drawn, selected=[7])
+    wait_for(page, "selected", 1)
+    zoom(page, 0, clicks=4)
+    assert len(shown("row")) > 5
+    assert not shown("row") & {"word 7"}
+    some = range(100, 250)
+    draw(page, drawn, selected=some)
+    wait_for(page, "selected", len(some))
+    at_rest(page)
+    assert shown("row")
+    assert shown("row") | shown("chosen") <= {f"word {row}" for row in some}
+
+
+def test_the_wheel_hides_the_tip_and_its_rings(page):
+    draw(page, scene(300, panes=2))
+    page.locator(ROOT).focus()
+    hover(page, 0, *star(page, 0, 1))
+    page.mouse.wheel(0, -120)
+    page.wait_for_selector(".ls-tip", state="hidden")
+    rings = page.locator(".ls-overlay > .ls-ring").all()
+    assert [ring.get_attribute("visibility") for ring in rings] == ["hidden"] * 2
 
 
 def test_smaller_clusters_are_named_where_the_map_is_enlarged(page):
