@@ -112,6 +112,15 @@ def result_of(
     return None
 
 
+def finished_result(task: Task[Result], spaces: Sequence[LatentSpace]) -> Result | None:
+    """The result of a task if its job has finished, otherwise None. Nothing is computed."""
+    key = task.key(spaces)
+    job = queue().job(key)
+    if job is None or job.status().state != "done":
+        return None
+    return _read(key, True, task, job.result)
+
+
 def _latest(task: Task[Result]) -> str:
     """The state key of the latest job of this kind."""
     return f"{_LATEST}.{task.kind}"

@@ -49,6 +49,15 @@ def known_source_ids(outcome: Outcome) -> tuple[str, ...]:
     return tuple(own for own, _ in outcome.result.anchors[: outcome.result.n_seeds])
 
 
+def use_label(outcome: Outcome) -> str:
+    """The label of the button that uses the links or, without links, the known pairs."""
+    result = outcome.result
+    n_links = len(result.kept) - result.n_seeds
+    if n_links > 0:
+        return f"Use the {counted(n_links, 'link')}"
+    return f"Use the {counted(result.n_seeds, 'known pair')}"
+
+
 def use_button(
     setup: BootstrapSetup,
     outcome: Outcome,
@@ -62,10 +71,7 @@ def use_button(
     known = confirmed | chosen
     given = set(known_source_ids(outcome))
     missing = compute.LEAST_HELD_OUT - len(known)
-    noun = "known pairs"
-    if len(result.kept) > result.n_seeds:
-        noun = "links"
-    label = f"Use the {noun} everywhere"
+    label = use_label(outcome)
     if used:
         label = "Show the scores"
         if chosen or missing > 0:

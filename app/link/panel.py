@@ -7,6 +7,8 @@ import streamlit as st
 from app import compute, exports, results, session
 from app.glossary.card import caption
 from app.glossary.terms import with_links
+from app.jobs import queue
+from app.link.finished import draw_finished_links, remember_job
 from app.link.links import _list, in_use, known_source_ids, use_button
 from app.link.setup import BootstrapSetup, choose, show_linked_notice
 from app.plain_text import plain
@@ -23,7 +25,10 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     """Draw the page. `used` is True if the session already uses the linked spaces and their anchors."""
     specs = (setup.source_spec, setup.target_spec)
     outcome = results.result_of(setup.spec, specs, label="Link", details=setup.details)
+    if outcome is not None or queue().job(setup.spec.key((setup.source, setup.target))):
+        remember_job(setup)
     if outcome is None:
+        draw_finished_links(specs, "bootstrap")
         return
     result = outcome.result
     if outcome.linked:
@@ -98,3 +103,5 @@ def page(workspace: Workspace) -> None:
         draw(used, used=True)
     elif (setup := choose(workspace)) is not None:
         draw(setup)
+    else:
+        draw_finished_links((workspace.source, workspace.target), "bootstrap")

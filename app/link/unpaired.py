@@ -7,6 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from app import session
+from app.link.finished import draw_finished_links
 from app.places import CONNECT, go
 from app.workspace import Workspace
 from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
@@ -28,12 +29,14 @@ def draw_unpaired_rows(
         others = (spec for spec in workspace.spaces if spec not in pair)
         linked = next((spec for spec in others if is_linked(spec, source, target)), None)
         with st.container(horizontal=True):
+            kind = "primary"
+            key = "link"
             if linked:
                 label = "Use the links found"
                 key = "use-links"
-            else:
-                key = "link"
-            if st.button(label, key=f"{place}.{key}", icon=":material/hub:", type="primary"):
+            elif draw_finished_links(pair, place):
+                kind = "secondary"
+            if st.button(label, key=f"{place}.{key}", icon=":material/hub:", type=kind):
                 ends = {"source": source, "target": linked or target}
                 if linked and base_of(linked) == source:
                     ends = {"source": linked, "target": target}

@@ -9,6 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from app import compute, session
+from app.link.finished import draw_finished_links
 from app.places import CONNECT, go
 from app.plain_text import plain_name
 from app.spaces.file_settings import AUTOMATIC, read_about
@@ -81,13 +82,14 @@ def draw_unpaired(workspace: Workspace) -> None:
                 "The ids of the two spaces look unrelated, so their rows are likely in different orders."
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            if link_button(likely=not numbered or not same):
+            linked = draw_finished_links(ends, "unpaired")
+            if link_button(likely=not linked and (not numbered or not same)):
                 go(CONNECT, "Link")
             if any(spec.source == "sample" for spec in ends):
                 st.caption(
                     "Samples of shards pair by ids only: write the same ids into the shards of both folders."
                 )
-            elif row_order_button(spaces, likely=numbered):
+            elif row_order_button(spaces, likely=numbered and not linked):
                 pair = dict(zip(ends, row_tables.by_rows(*ends), strict=True))
                 session.guarded(replace_spaces, "pair by row order", pair)
                 st.rerun()

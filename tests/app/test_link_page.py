@@ -152,3 +152,32 @@ def test_known_pairs_are_scored_and_no_anchors_where_links_suffice(n_links, anch
     found = links.anchors_beside(result, known)
     assert len(found) == anchors
     assert len(set(known).difference(found)) == scored
+
+
+@pytest.mark.parametrize(
+    ("place", "key"),
+    [
+        (("data",), "unpaired"),
+        (("migrate", "New model"), "migrate"),
+        (("migrate", "Drift"), "drift"),
+        (LINK, "bootstrap"),
+    ],
+)
+def test_links_of_a_finished_job_are_used_from_other_pages(make_rotated, place, key):
+    session = Session(None, make_rotated("q"), LINK)
+    pairs = "".join(f"r{row},q{row}\n" for row in range(12))
+    choose(choose(session, "have", "few"), "from", "file")
+    session.upload("bootstrap.file", "known.csv", f"mine,theirs\n{pairs}".encode())
+    assert "bootstrap.use-finished" not in session.keys
+    session.click("bootstrap.start")
+    n_links = len(session.table("bootstrap.list"))
+    choose(session, "from", "typed")  # without the pairs of the file
+    session.open(*place)
+    (button,) = (one for one in session.button if one.key == f"{key}.use-finished")
+    assert button.label.strip() == f"Use the {n_links} links"
+    session.click(f"{key}.use-finished")
+    assert session.errors == []
+    assert session.workspace.target.source == "renamed"
+    assert load(session.workspace.target).ids.marks == {f"r{row}" for row in range(12)}
+    session.click("history.undo")
+    assert session.workspace.target.source == "file"
