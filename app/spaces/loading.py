@@ -56,6 +56,7 @@ def draw_vectors() -> None:
     ready = [to_load for to_load in described.values() if to_load]
     with buttons:
         clicked = _load_buttons(ready, len(described) == 1, bool(offered))
+        _draw_loaded([spec for spec, _ in ready])
     left_out = [path.name for path, to_load in described.items() if not to_load]
     if left_out and len(described) > 1:
         others = ""
@@ -65,6 +66,16 @@ def draw_vectors() -> None:
             messages.warning(f"Not loaded: {', '.join(left_out[:_MOST_NAMED])}{others}.")
     if clicked:
         load([spec for spec, _ in ready], compare=clicked == "compare")
+
+
+def _draw_loaded(specs: Sequence[SpaceSpec]) -> None:
+    """A line that names those of the spaces that are in the session, with their sizes."""
+    known = [spec for spec in specs if spec in session.workspace().spaces]
+    if not known:
+        return
+    spaces = [compute.load_space(spec) for spec in known]
+    sizes = [f"{plain_name(one.name)} ({counted(len(one), 'row')} × {one.dimension:,})" for one in spaces]
+    st.markdown(f":material/check: Loaded: {', '.join(sizes)}", width="content")
 
 
 def _choose_corrections(head: DeltaGenerator, later: DeltaGenerator) -> Options:
@@ -112,7 +123,7 @@ def _load_buttons(ready: Sequence[ToLoad], is_only_file: bool, waits: bool) -> s
     if len(ready) == 1:
         label = f"Load {names[0]}"
         size = ready[0][1]
-        if is_only_file and size:
+        if is_only_file and size and ready[0][0] not in session.workspace().spaces:
             label += f": {size}"
     loads = st.button(
         label,
@@ -245,13 +256,9 @@ def _add(specs: Sequence[SpaceSpec]) -> None:
     own = [spec for spec in known if spec not in BUNDLED]
     if len(own) > 1 and (present.source, present.target) == BUNDLED:  # the user has not chosen another pair
         session.compare(f"load {names}", *own[:2], specs)
-        session.announce(f"Loaded {names}. Explore compares them.")
+        session.announce(f"Explore now compares {' and '.join(space_name(spec) for spec in own[:2])}.")
     else:
         session.edit(f"load {names}", spaces=known)
-        them = "them"
-        if len(specs) == 1:
-            them = "it"
-        session.announce(f"Loaded {names}. Choose {them} above.")
     st.rerun()
 
 

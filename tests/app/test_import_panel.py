@@ -72,6 +72,20 @@ def test_a_file_that_cannot_be_read_is_not_loaded(spaces):
     assert not spaces.warning  # said once
 
 
+def test_a_line_names_what_was_loaded_while_it_is_in_the_session(spaces):
+    upload(spaces, b__csv=table())
+
+    def lines():
+        return [one.value for one in spaces.markdown if "Loaded: " in one.value]
+
+    assert not lines()
+    spaces.click("spaces.load-file")
+    assert [one.partition("Loaded: ")[2] for one in lines()] == [f"b ({N} rows × 4)"]
+    assert not spaces.toast
+    spaces.click("history.undo")
+    assert not lines()
+
+
 def test_dropped_files_stay_while_another_page_is_visited(spaces):
     upload(spaces, c__npy=npy(1, N), d__npy=npy(2, N))
     spaces.click("spaces.load-compare").open("explore")
