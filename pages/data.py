@@ -9,7 +9,7 @@ import streamlit as st
 from app import compute, session
 from app.encode import forms, jobs, panel
 from app.page_settings import segments
-from app.spaces import bundled, loaded, loading, pairing, shards, store
+from app.spaces import bundled, check, loaded, loading, pairing, shards, store
 from relcore.base.errors import NoCommonId, SpaceError
 
 if jobs.collect():
@@ -27,6 +27,7 @@ st.subheader("What do you have?", anchor=False)
 kinds = {kind: kind for kind in ("Vectors", "Texts", "Pictures", "Bundled", "Database or shards")}
 kinds |= {"Texts": "Texts to encode", "Pictures": "Pictures to encode"}
 kind = segments("What do you have?", kinds, "data.kind", label_visibility="collapsed")
+check.draw(workspace)
 if kind == "Vectors":
     loading.draw_vectors()
 elif kind == "Bundled":

@@ -43,7 +43,7 @@ class CheckInputs:
 
 
 def draw(workspace: Workspace) -> None:
-    """Draw a switch, and the check below it. If no opened file has more than 500 rows, draw nothing."""
+    """Draw a switch, and the check below it. The switch needs an opened file with more than 500 rows."""
     _PANEL.draw(workspace)
 
 
@@ -51,7 +51,12 @@ def inputs(workspace: Workspace) -> CheckInputs | None:
     labels = space_labels(workspace.spaces)
     spaces = compute.readable_spaces(workspace.spaces)  # the table above shows why others cannot be read
     opened = [spec for spec in spaces if spec.source == "file" and len(spaces[spec]) > FEWEST_ROWS]
-    if not (opened and st.toggle("Check whether one model made all rows of a file", key="check.more")):
+    with st.container(horizontal=True, vertical_alignment="center"):
+        label = "Check: did one model make all rows of a file?"
+        wanted = st.toggle(label, key="check.more", disabled=not opened, width="content")
+        if not opened:
+            st.caption(f"Load a file with more than {FEWEST_ROWS:,} rows to check it.", width="content")
+    if not (opened and wanted):
         return None
     with st.container(horizontal=True, vertical_alignment="bottom"):
         look = {"format_func": labels.get, "key": f"check.space-{place_of(opened)}", "width": 260}

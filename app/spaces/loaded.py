@@ -11,7 +11,7 @@ import streamlit as st
 from app import compute, messages, session
 from app.encode import forms, jobs
 from app.plain_text import plain_name
-from app.spaces import check, shards
+from app.spaces import shards
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -36,7 +36,6 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
         st.toggle("More about each space", key="spaces.more")
     with removal:
         _draw_removal(workspace, labels)
-    check.draw(workspace)
 
 
 def _draw_table(workspace: Workspace, labels: Mapping[SpaceSpec, str]) -> None:

@@ -184,6 +184,13 @@ def check_page(workspace):
     return AppTest.from_function(script, args=(workspace,), default_timeout=60).run()
 
 
+def test_a_check_that_cannot_run_is_disabled_and_says_what_it_needs(tmp_path):
+    few = save_space(tmp_path / "few.npz", FIRST(400))
+    at = check_page(Workspace((few,), few, few))
+    assert at.toggle(key="check.more").disabled
+    assert "more than 500 rows" in at.caption[0].value
+
+
 def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr("app.results.AT_ONCE_SECONDS", 100)  # no cluster
     mixed = save_space(tmp_path / "mixed.npz", np.r_[FIRST(700), SECOND(100)])
@@ -191,6 +198,7 @@ def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
     at = check_page(Workspace((mixed, few), mixed, few))
     assert not at.exception
     assert not at.caption  # nothing runs unasked
+    assert not at.toggle(key="check.more").disabled
     at.toggle(key="check.more").set_value(True).run()
     assert not at.exception
     assert at.selectbox[0].options == ["mixed"]  # the other file has too few rows
