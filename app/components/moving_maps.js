@@ -7,7 +7,7 @@ const SETTLED = 250; // milliseconds without another frame, after which Python h
 const HELD = 1500; // milliseconds after a move of the reader, in which a payload that Python made before it heard of it moves nothing
 const MOST_CLASSES = 24; // of the legend
 const MOST_DOTS = 24; // of a line; of more, dots are as small as the line is wide
-const INSETS = { left: 34, right: 12, top: 8, bottom: 36 }; // pixels around the lines
+const INSETS = { left: 52, right: 12, top: 8, bottom: 36 }; // pixels around the lines
 const ICONS = { back: "M11 2v12L3 8zM3 2h1.6v12H3z", play: "M4 2l10 6-10 6z", pause: "M3 2h3.6v12H3zM9.4 2H13v12H9.4z", on: "M5 2v12l8-6zM11.4 2H13v12h-1.6z" };
 const players = new WeakMap();
 
@@ -318,6 +318,7 @@ class Player {
       parts.push(element("text", "", { x: left - 6, y: y(share) + 4, "text-anchor": "end" }, text));
     }
     parts.push(element("text", "", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, header.xTitle));
+    parts.push(element("text", "", { transform: `translate(13 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, header.yTitle));
     for (const share of header.baselineShares) parts.push(element("path", "mm-base", { d: `M${left} ${y(share)}H${width - right}` }));
     header.lines.forEach(({ dashed, places }, number) => {
       const color = this.lineColors[number];

@@ -115,6 +115,7 @@ def _chart(moving: MovingPanels) -> dict[str, Any]:
         "xTicks": list(zip(across(ticks).tolist(), words, strict=True)),
         "yTicks": list(zip(up(heights).tolist(), map(general, heights), strict=True)),
         "xTitle": lines.x_title,
+        "yTitle": lines.y_title,
     }
 
 

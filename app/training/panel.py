@@ -18,7 +18,7 @@ from app.training import following, two_here
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.figures.charts import MovingPanels
-from relcore.training.agreement import AXES, TrainingResult, TrainingSpec
+from relcore.training.agreement import AXES, TO_LAST, TrainingResult, TrainingSpec
 from relcore.training.chart import TrainingChart
 from relcore.training.runs import Run, open_run, open_runs
 
@@ -26,6 +26,13 @@ _FRAME = "training.frame"
 _REST = 10.0  # seconds after which the tables of growing runs are drawn again
 _HEIGHT = 380  # pixels of a map
 _SECONDS = 0.2  # between two looks for new frames
+_STEP = {
+    "here": "A step is an epoch: each training digit is shown once.",
+    "folder": "A step is what the training counted, such as a batch or an epoch.",
+}
+_TO_LAST = (
+    "“To its last frame” compares a network with itself at its last step: it is 1 when its rows have settled."
+)
 _PLACES = {"here": "Train two here", "folder": "A folder of runs"}
 _HOW = {
     "here": "Two networks begin with different random weights and learn in this page, in a few seconds. Their"
@@ -119,6 +126,10 @@ def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
         else:
             lead_sentence(told)
         _play(result.panels(asked.axes), "training.maps", _HEIGHT, trained_here=here)
+    caption = _STEP[st.session_state["training.place"]]
+    if TO_LAST in set(result.table.quantity):
+        caption += f" {_TO_LAST}"
+    st.caption(caption)
     figure = TrainingChart.of(asked.runs(), asked.spec, asked.axes).draw(result)
     exports.export_bar(figure, "training")
     for note in told.notes:

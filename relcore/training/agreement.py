@@ -23,6 +23,8 @@ RELATIVE = "relative"
 AXES = {OWN: "Own axes", RELATIVE: "Relative to anchors"}
 MEASURES = {name: METRICS[name].title for name in ("mrr", "jaccard", "cosine")}
 TO_LAST = "to its last frame"
+COLORS = {OWN: 1, RELATIVE: 2, TO_LAST: 3}  # of the lines; those of metrics are the others, from 0
+_RANGES = {"mrr": "0 … 1", "jaccard": "0 … 1", "cosine": "−1 … 1"}
 LEAST_RISE = 0.05  # of two networks on different tasks, none rose by this much (docs/training.md)
 _MOST_DRAWN = 2000
 _MOST_AXES = 32  # axes in which frames are rotated
@@ -155,7 +157,10 @@ class TrainingResult(Reported):
         by = f"{signed(rise.value)}, 95 %: {signed(rise.low)} … {signed(rise.high)}"
         pair = f"{self.names[0]} and {name}"
         if self.agree[name]:
-            text = f"{pair} come to agree: their similarities to anchors match better, {span} ({by})."
+            verb = "begin"
+            if is_halfway(float(first.score), rise.value):
+                verb = "come"
+            text = f"{pair} {verb} to agree: their similarities to anchors match better, {span} ({by})."
         else:
             text = f"{pair} do not come to agree: the match of their similarities goes {span} ({by})."
         own = self.agreement(OWN, self.names[0], name)
@@ -170,13 +175,18 @@ class TrainingResult(Reported):
         """The chart of all scores and metrics over the steps. Step 0 is drawn at .5, because the axis is
         logarithmic."""
         lines = []
-        colors: dict[str, int] = {}
         drawn = self.table.dropna(subset="score")
+        metrics = [name for name in drawn.quantity.unique() if name not in COLORS]
+        free = [color for color in range(len(metrics) + len(COLORS)) if color not in COLORS.values()]
+        named = MEASURES[self.spec.measure]
+        if metrics:
+            named += " and accuracy"
+        colors = COLORS | dict(zip(metrics, free, strict=False))
         for (quantity, run, other), part in drawn.groupby(["quantity", "run", "other"], sort=False):
-            color = colors.setdefault(str(quantity), len(colors))
             name = self._line_name(str(quantity), str(run), str(other))
             x = np.maximum(part.step, 0.5)
-            lines.append(Line(name, x, part.score, color=color, dashed=run != self.names[0] and not other))
+            dashed = run != self.names[0] and not other
+            lines.append(Line(name, x, part.score, color=colors[str(quantity)], dashed=dashed))
         chance = self.table[self.table.quantity == RELATIVE].chance
         baselines: tuple[tuple[str, float], ...] = ()
         if len(chance):
@@ -184,7 +194,7 @@ class TrainingResult(Reported):
         return Lines(
             tuple(lines),
             "step",
-            f"{MEASURES[self.spec.measure]}, accuracy",
+            f"score: {named}, {_RANGES[self.spec.measure]}",
             log_x=True,
             baselines=baselines,
             note=f"{self.layer}, {len(self.scored):,} held-out rows, {len(self.anchors):,} anchors",
@@ -247,6 +257,11 @@ class TrainingResult(Reported):
             f"Frames that were left out to keep the training fast: {counts}. relcore.watch(…, budget=None)"
             " keeps all."
         ]
+
+
+def is_halfway(before: float, rise: float) -> bool:
+    """Whether agreement rose by half of the way from `before` to 1, a perfect match, or more."""
+    return rise >= (1 - before) / 2
 
 
 def _of_neighbours(spec: TrainingSpec) -> str:

@@ -21,7 +21,7 @@ from relcore.base.numbers import short
 from relcore.encoders.bundled_data import read_digits
 from relcore.engine.threads import one_thread_in_torch
 from relcore.scores.score import Interval
-from relcore.training.agreement import OWN, RELATIVE, TrainingSpec
+from relcore.training.agreement import OWN, RELATIVE, TrainingSpec, is_halfway
 from relcore.training.comparison import compare_runs
 from relcore.training.runs import Run, open_run
 from relcore.training.watching import Watch, watch
@@ -110,7 +110,10 @@ class Conclusion:
     def sentence(self) -> str:
         span = f"{self.measure} {short(self.before)} before, {short(self.after)} after"
         if self.rise.low > 0:
-            text = f"Their similarities to anchors come to match: {span}, {self.rise.describe()}."
+            verb = "begin"
+            if is_halfway(self.before, self.rise.value):
+                verb = "come"
+            text = f"Their similarities to anchors {verb} to match: {span}, {self.rise.describe()}."
         elif self.rise.high < 0:
             text = f"Their similarities to anchors match less than before: {span}, {self.rise.describe()}."
         else:

@@ -55,6 +55,7 @@ def test_lines_lie_at_their_values_and_each_frame_knows_its_last_ones():
     np.testing.assert_allclose(header["shares"], np.log(np.array([0.5, 1, 10]) / 0.5) / np.log(20), atol=1e-4)
     assert dict(map(reversed, header["xTicks"]))["0"] == 0
     assert header["baselineShares"] == [0.1]
+    assert (header["xTitle"], header["yTitle"]) == ("step", "score")
 
 
 def test_a_run_of_one_frame_is_drawn():

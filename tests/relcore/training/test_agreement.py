@@ -1,6 +1,8 @@
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import relcore
@@ -57,6 +59,34 @@ def test_runs_that_differ_by_their_axes_alone_agree_relative_to_anchors_alone(ag
         assert line.n == len(result.scored) == N - len(result.anchors)
     assert "come to agree" in result.sentence()
     assert not set(result.anchors) & set(result.scored)
+
+
+@pytest.mark.parametrize(
+    ("noises", "verb"), [((9.0, 9.0, 9.0, 0.6), "begin"), ((9.0, 9.0, 1.0, 0.1), "come")]
+)
+def test_half_of_the_possible_rise_parts_the_verdicts(tmp_path, noises, verb):
+    rows = noise(1)
+    runs = []
+    for seed, name in enumerate(("first", "second")):
+        frames = [rows + size * noise(10 * seed + place + 2) for place, size in enumerate(noises)]
+        runs.append(saved(tmp_path / name, frames))
+    result = relcore.compare_runs(runs)
+    score = result.agreement(RELATIVE).score
+    assert result.agree == {"second": True}
+    assert (score.iloc[-1] > (1 + score.iloc[0]) / 2) == (verb == "come")
+    assert f"first and second {verb} to agree" in result.sentence()
+
+
+def test_a_quantity_has_one_colour_with_and_without_metrics(agreeing):
+    result = relcore.compare_runs(agreeing)
+    accuracy = pd.DataFrame(
+        {"quantity": ["accuracy"], "run": ["first"], "other": "", "step": 0, "score": 0.5}
+    )
+    more = replace(result, table=pd.concat([accuracy, result.table]))
+    drawn, with_metric = ({line.name: line.color for line in one.lines().lines} for one in (result, more))
+    assert len(set(drawn.values())) == 3
+    assert drawn.items() < with_metric.items()
+    assert with_metric["accuracy: first"] not in drawn.values()
 
 
 def test_unrelated_runs_and_runs_that_part_do_not_agree(tmp_path, agreeing):
