@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app import compute, session
+from app import compute, messages, session
 from app.page_settings import menu
 from app.plain_text import plain_name
 from app.selection import rows_of
@@ -17,6 +17,7 @@ from relcore.compare.columns import TAGS
 from relcore.maps.pane_maps import COLUMN
 from relcore.spaces.matching import Match
 
+_TAGGED = "relscope.tagged"  # the last name that rows got, these rows, and the key of the menu
 _LONGEST = 60  # maximum number of characters of a name
 _RESERVED = ("id", "text", "label", "labels", "count", TAGS)
 
@@ -27,14 +28,22 @@ def tag_menu(chosen: tuple[str, ...], key: str, **look: str) -> None:
     with menu("Tag", key, icon=":material/sell:", help=about, **look) as is_open:
         if not is_open:
             return
-        st.text_input(
-            f"Tag {counted(len(chosen), 'row')} as",
-            placeholder="outliers",
-            max_chars=_LONGEST,
-            key=f"{key}.name",
-            on_change=_tag_by_name,
-            args=(chosen, f"{key}.name"),
-        )
+        with st.form(f"{key}.form", border=False):
+            st.text_input(
+                f"Tag {counted(len(chosen), 'row')} as",
+                placeholder="Name of the tag",
+                max_chars=_LONGEST,
+                key=f"{key}.name",
+            )
+            st.form_submit_button(
+                "Add tag",
+                icon=":material/add:",
+                key=f"{key}.new",
+                on_click=_tag_by_name,
+                args=(chosen, key),
+                width="stretch",
+            )
+        _confirmation(chosen, key)
         for number, (name, ids) in enumerate(session.workspace().tags):
             inside = len(set(chosen).intersection(ids))
             if inside < len(chosen):
@@ -42,8 +51,8 @@ def tag_menu(chosen: tuple[str, ...], key: str, **look: str) -> None:
                     f"Add to {plain_name(name)}",
                     icon=":material/add:",
                     key=f"{key}.add-{number}",
-                    on_click=session.guarded,
-                    args=(add_to_tag, name, chosen),
+                    on_click=_tag,
+                    args=(name, chosen, key),
                     width="stretch",
                 )
             if inside:
@@ -59,10 +68,28 @@ def tag_menu(chosen: tuple[str, ...], key: str, **look: str) -> None:
 
 
 def _tag_by_name(chosen: tuple[str, ...], key: str) -> None:
-    name = st.session_state[key].strip()
-    st.session_state[key] = ""
+    name = st.session_state[f"{key}.name"].strip()
+    st.session_state[f"{key}.name"] = ""
     if name:
-        session.guarded(add_to_tag, name, chosen)
+        _tag(name, chosen, key)
+
+
+def _tag(name: str, chosen: tuple[str, ...], key: str) -> None:
+    """Tag these rows in the menu with this key, which then says so."""
+    st.session_state[_TAGGED] = (name, chosen, key)
+    session.guarded(add_to_tag, name, chosen)
+
+
+def _confirmation(chosen: tuple[str, ...], key: str) -> None:
+    """Say which tag these rows got last in this menu, while they have it, and offer to colour by it."""
+    name, tagged, menu_of_tag = st.session_state.get(_TAGGED, ("", (), ""))
+    workspace = session.workspace()
+    there = dict(workspace.tags).get(name, ())
+    if menu_of_tag != key or tagged != chosen or not set(chosen).issubset(there):
+        return
+    messages.success(f"{counted(len(chosen), 'row')} tagged “{name}”")
+    if workspace.view.color_by != f"{COLUMN}{name}":
+        _color_button(name, "Colour by it", f"{key}.colour")
 
 
 def add_to_tag(name: str, ids: tuple[str, ...]) -> None:
@@ -137,15 +164,7 @@ def tags_list(workspace: Workspace, pair: Match) -> None:
 
 
 def _edit_menu(name: str, number: int) -> None:
-    st.button(
-        "Colour by this tag",
-        icon=":material/palette:",
-        on_click=session.edit_spec,
-        args=(f"colour by {name}", "view"),
-        kwargs={"color_by": f"{COLUMN}{name}", "everything": True},
-        key=f"tags.colour-{number}",
-        width="stretch",
-    )
+    _color_button(name, "Colour by this tag", f"tags.colour-{number}")
     key = f"tags.rename-{number}"
     st.text_input("Rename", name, max_chars=_LONGEST, key=key, on_change=_rename, args=(name, key))
     st.button(
@@ -155,6 +174,18 @@ def _edit_menu(name: str, number: int) -> None:
         on_click=delete_tag,
         args=(name,),
         key=f"tags.delete-{number}",
+        width="stretch",
+    )
+
+
+def _color_button(name: str, label: str, key: str) -> None:
+    st.button(
+        label,
+        icon=":material/palette:",
+        on_click=session.edit_spec,
+        args=(f"colour by {name}", "view"),
+        kwargs={"color_by": f"{COLUMN}{name}", "everything": True},
+        key=key,
         width="stretch",
     )
 

@@ -197,8 +197,8 @@ def told_columns(match: Match, view: View, spec: ViewSpec, tags: Tags) -> Callab
     a row has each tag and, where a tag or another column gives the colours or there are tags, its label."""
 
     def columns() -> dict[str, np.ndarray]:
-        told = {}
-        of_others = spec.color_by.startswith(COLUMN) or (tags and spec.color_by != "labels")
+        told: dict[str, np.ndarray] = {}
+        of_others = spec.color_by.startswith(COLUMN) or (bool(tags) and spec.color_by != "labels")
         if of_others and match.source.labels is not None:
             told["label"] = match.source.labels[view.rows]
         ids = pd.Index(match.ids[view.rows])

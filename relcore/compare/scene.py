@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -154,7 +155,7 @@ def assemble_scene(
     if view.about:
         notes.append(view.about)
     caption = "; ".join(notes)
-    number = {"color_title": view.column}
+    number: dict[str, Any] = {"color_title": view.column}
     if view.scale:
         number = {"scale": view.scale, "values": view.values, "color_title": view.scale.title}
     mute = not are_readable_ids(source.ids)

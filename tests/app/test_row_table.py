@@ -77,7 +77,8 @@ def test_rows_are_sorted_by_agreement_and_by_similarity(page):
 def test_a_tag_is_a_column_and_a_large_space_is_cut(page, monkeypatch):
     monkeypatch.setattr(row_table, "_MOST_ROWS", 50)
     page.session_state["inspector.tag"] = True
-    page.select("r55").change("text_input", "inspector.tag.name", "odd")
+    page.select("r55").at.text_input(key="inspector.tag.name").set_value("odd")
+    page.click("inspector.tag.new")
     table = page.table("row-table-")
     assert (len(table), table["id"].iloc[0], table["odd"].sum()) == (50, "r55", 1)
     assert "50 of 60 rows" in page.captions

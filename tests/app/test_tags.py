@@ -20,13 +20,19 @@ from tests.session_files import to_session_file
 TAG = {"inspector.tag": True, "selection.tag": True}
 
 
+def tag(page, name, menu="selection"):
+    """Give the selected rows a tag by the form of a menu."""
+    page.at.text_input(key=f"{menu}.tag.name").set_value(name)
+    return page.click(f"{menu}.tag.new")
+
+
 @pytest.fixture
 def page(make_session):
     return make_session(60, ("explore", "Selection"), {**TAG, "tags.edit-0": True})
 
 
 def test_a_selection_gets_a_tag_that_colours_filters_and_is_undone(page):
-    page.select("r3", "r5", "r40").change("text_input", "selection.tag.name", " odd ")
+    tag(page.select("r3", "r5", "r40"), " odd ")
     assert page.workspace.tags == (("odd", ("r3", "r5", "r40")),)
     assert page.text_input(key="selection.tag.name").value == ""
     assert page.history.undo_step == "tag 3 rows as “odd”"
@@ -38,7 +44,7 @@ def test_a_selection_gets_a_tag_that_colours_filters_and_is_undone(page):
     facet = next(one for one in compute.workspace_facets(pair, page.workspace) if one.column == "column:odd")
     assert facet.meets(Condition("column:odd", ("odd",))).sum() == 3
     # The same rows and another one, in the second tag; a row of both has both names.
-    page.select("r40", "r41").change("text_input", "inspector.tag.name", "late")
+    tag(page.select("r40", "r41"), "late", "inspector")
     rows = np.array([3, 5, 40, 41, 42])
     table = _table(page.workspace, pair, rows, None)
     assert table["odd"].tolist() == [True, True, True, False, False]
@@ -51,8 +57,23 @@ def test_a_selection_gets_a_tag_that_colours_filters_and_is_undone(page):
     assert not page.errors
 
 
+def test_a_menu_confirms_a_tag_and_offers_its_colours(page):
+    tag(page.select("r3", "r5"), "odd")
+    assert [one.value for one in page.at.success] == ["2 rows tagged “odd”"]
+    page.click("selection.tag.colour")
+    assert page.workspace.view.color_by == "column:odd"
+    assert "selection.tag.colour" not in page.keys
+    page.click("history.undo").click("history.undo")
+    assert not page.at.success
+    page.click("history.redo").select("r3")
+    assert not page.at.success
+    page.select("r3", "r9").click("selection.tag.add-0")
+    assert [one.value for one in page.at.success] == ["2 rows tagged “odd”"]
+    assert not page.errors
+
+
 def test_rows_are_added_and_removed_and_a_tag_is_renamed_and_deleted(page):
-    page.select("r3", "r5").change("text_input", "selection.tag.name", "odd").click("Colour by this tag")
+    tag(page.select("r3", "r5"), "odd").click("Colour by this tag")
     page.select("r5", "r7").click("selection.tag.add-0")
     assert page.workspace.tags == (("odd", ("r3", "r5", "r7")),)
     page.select("r3", "r8").click("inspector.tag.remove-0")
@@ -71,13 +92,13 @@ def test_rows_are_added_and_removed_and_a_tag_is_renamed_and_deleted(page):
 
 @pytest.mark.parametrize("name", ["id", "Label", "tag"])
 def test_a_tag_with_the_name_of_another_column_is_refused(page, name):
-    page.select("r3").change("text_input", "selection.tag.name", name)
+    tag(page.select("r3"), name)
     assert "name that no other column has" in page.errors[0]
     assert page.workspace.tags == ()
 
 
 def test_the_filter_becomes_a_selection(page):
-    page.select("r3", "r5").change("text_input", "selection.tag.name", "odd").select()
+    tag(page.select("r3", "r5"), "odd").select()
     page.session_state["relscope.history"].present = replace(
         page.workspace,
         look=replace(page.workspace.look, filter=(Condition("column:odd", ("",)),)),
@@ -88,7 +109,7 @@ def test_the_filter_becomes_a_selection(page):
 
 
 def test_a_session_file_and_a_recipe_hold_the_tags(page):
-    page.select("r3", "r5").change("text_input", "selection.tag.name", "odd").click("Colour by this tag")
+    tag(page.select("r3", "r5"), "odd").click("Colour by this tag")
     saved, _ = from_session_file(to_session_file(page.workspace, {}))
     assert saved == page.workspace
     assert "tags" not in json.loads(to_session_file(Workspace(), {}))["session"]
