@@ -60,7 +60,7 @@ VERDICTS = {
     "nothing found": "shows no sign of a second model",
 }
 LIMITS = {
-    "marks": "Marks show how numbers were stored, not who made them. Normalising rows again removes them.",
+    "marks": "Marks show how numbers were stored, not which model made them. Normalising removes marks.",
     "trusted": "The ranking by trusted rows does not reveal a new prompt. Rows of a domain that trusted rows"
     " lack also rank high, so the ranking has no cut-off.",
     "parts": "Parts do not reveal another prompt, pooling or neighbouring layer of the same model.",
@@ -70,10 +70,10 @@ _ALIKE = (
     " second model could not be found."
 )
 _GRADED = (
-    "Parts were compared but cannot be judged: where they meet they share more axes than where they are"
-    " farthest apart, as topics of one model do, above all of single words."
+    "The two most different groups of rows were compared, but they cannot be judged: one group changes"
+    " gradually into the other. Topics of one model do so, above all topics of single words."
 )
-_GIVE_TRUSTED = " Give rows of the right model as trusted ones to rank the others by."
+_GIVE_TRUSTED = " Next step: give 100 or more trusted rows. All rows are then ranked by them."
 _MODELS = {TRUSTED: "trusted rows' model", OTHER: "another model", UNKNOWN: "unknown"}
 _PARTS = {TRUSTED: "larger part", OTHER: "smaller part", UNKNOWN: "unknown"}
 _PLANTED = 5000  # maximum number of rows among which rows of a made-up second model are hidden
@@ -255,7 +255,7 @@ class Checked(Reported):
     @property
     def limits(self) -> list[str]:
         """Sentences on what this check cannot detect, for each level of evidence that was used."""
-        used = {"marks": True, "trusted": bool(len(self.unlike)), "parts": self.slope is not None}
+        used = {"marks": bool(self.marks), "trusted": bool(len(self.unlike)), "parts": self.slope is not None}
         told = [LIMITS[level] for level, there in used.items() if there]
         if self.smallest:
             told.append(
@@ -326,7 +326,8 @@ class Checked(Reported):
         elif self.origins and self.verdict in ("two models", "suspicious"):
             notes.append(self.origins.refused)
         facts |= {"sampled": self.fitted, "known": self.named, "alarm": self.verdict != "nothing found"}
-        sentence = "\n".join([*(f"Not seen: {one}" for one in self.limits), "", self.sentence])
+        unseen = [f"Not seen: {one}" for one in self.limits]
+        sentence = "\n".join([*unseen, "", self.sentence]).lstrip()
         return Report(sentence, tables, facts, notes, figures, self.cases)
 
     @property

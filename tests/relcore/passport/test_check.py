@@ -74,6 +74,10 @@ def test_words_of_one_model_that_lie_apart_are_no_alarm(model):
     found = check(X)
     assert found.verdict == "nothing found"
     assert "cannot be judged" in found.sentence
+    assert [one.partition(" ")[0] for one in found.limits] == ["Marks"]  # all numbers were float16
+    turned = check(X @ np.linalg.qr(np.random.default_rng(0).normal(size=(100, 100)))[0])
+    assert turned.unfit == found.unfit
+    assert turned.limits == []  # without marks, no line about marks
     assert not found.report().facts["alarm"]
 
 
