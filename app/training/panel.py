@@ -34,13 +34,25 @@ _TO_LAST = (
     "“To its last frame” compares a network with itself at its last step: it is 1 when its rows have settled."
 )
 _PLACES = {"here": "Train two here", "folder": "A folder of runs"}
-_HOW = {
-    "here": "Two networks begin with different random weights and learn in this page, in a few seconds. Their"
-    " own axes never match. Watch what their similarities to anchors do.",
-    "folder": "In your training loop: with relcore.watch('runs/first', model, probe) as run: …, and"
-    " run.step(accuracy=…) after each step. Then name the folder here, also during the training. Checkpoints"
-    " that you saved as vectors work, too: files such as step-100.npy or epoch-3.npz in one folder.",
-}
+_LOOP = """\
+import relcore
+
+with relcore.watch("runs/first", model, probe) as run:
+    for batch in batches:
+        ...  # your training step
+        run.step(accuracy=accuracy)"""
+_TREE = """\
+runs/
+├── first/            one training
+│   ├── step-0.npy    rows × dimensions
+│   └── step-100.npy
+└── second/           another one
+    ├── step-0.npy
+    └── step-100.npy"""
+_FILES = (
+    "Any file that Relscope reads as a space opens: .npy, .npz, .parquet and others. Its name ends in its"
+    " step: step-100.npy, epoch-3.npz. A folder epoch-3/ has a file for each layer."
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,10 @@ def inputs(workspace: Workspace) -> TrainingInputs | None:
     else:
         folder = st.session_state["training.folder"].strip()
     if not folder:
-        messages.info(_HOW[place], icon=":material/timeline:")
+        if place == "folder":
+            _say_what_opens()
+        else:
+            two_here.say_what_comes()
         return None
     runs = open_runs(folder)
     common = [layer for layer in runs[0].layers if all(layer in run.layers for run in runs)]
@@ -102,6 +117,19 @@ def inputs(workspace: Workspace) -> TrainingInputs | None:
             st.selectbox, "Layer", common, index=len(common) - 1, key="training.layer", width=260
         )
     return TrainingInputs(folder, _places(runs), TrainingSpec(layer), st.session_state["training.axes"])
+
+
+def _say_what_opens() -> None:
+    """Draw what a folder of runs is, and how to make one."""
+    (watched, saved) = st.columns(2, gap="large")
+    with watched:
+        st.markdown("**Watch a training**")
+        st.code(_LOOP, language="python")
+        st.caption("Type the folder above: “runs”. New frames are drawn while the training runs.")
+    with saved:
+        st.markdown("**Or open checkpoints that you saved as vectors**")
+        st.code(_TREE, language=None)
+        st.caption(_FILES)
 
 
 def compared(asked: TrainingInputs) -> TrainingResult:

@@ -87,3 +87,12 @@ def end_film() -> None:
 def say_conclusion() -> None:
     """Draw what the pairs of networks show."""
     messages.lead(f"<b>{plain_html(st.session_state[_CONCLUSION])}</b>")
+
+
+def say_what_comes() -> None:
+    """Draw what will be seen."""
+    messages.info(
+        "Two networks begin with different random weights and learn in this page, in a few seconds. Their own"
+        " axes never match. Watch what their similarities to anchors do.",
+        icon=":material/timeline:",
+    )

@@ -211,7 +211,7 @@ def open_run(folder: str | Path) -> Run:
     """
     place = readable_path(folder, uploads=False)
     if not place.is_dir():
-        raise SpaceError(f"{folder}: expected the folder of a run, got no such folder; correct the path")
+        raise SpaceError(f"There is no folder {folder}; correct the path")
     if (place / CARD).is_file():
         return _watched_run(place)
     runs = _watched_folders(place)
@@ -255,7 +255,7 @@ def open_runs(folder: str | Path) -> list[Run]:
     """
     place = readable_path(folder, uploads=False)
     if not place.is_dir():
-        raise SpaceError(f"{folder}: expected a folder with runs, got no such folder; correct the path")
+        raise SpaceError(f"There is no folder {folder}; correct the path")
     if (place / CARD).is_file():
         return [_watched_run(place)]
     if watched := _watched_folders(place):

@@ -26,8 +26,11 @@ def test_runs_of_a_folder_are_drawn_and_a_wrong_folder_is_an_error(make_workspac
         pass
     session = Session(None, make_workspace(60), TRAINING)
     session.change("segmented_control", "training.place", "folder")
+    loop, tree = (block.value for block in session.code)
+    compile(loop, "loop", "exec")
+    assert "step-100.npy" in tree
     session.change("text_input", "training.folder", str(tmp_path / "runs"))
     assert not session.errors
     assert "first and second" in session.text
     session.change("text_input", "training.folder", str(tmp_path / "nothing"))
-    assert "expected a folder with runs" in session.errors[0]
+    assert "There is no folder" in session.errors[0]

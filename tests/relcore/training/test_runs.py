@@ -113,7 +113,7 @@ def test_damaged_runs_are_refused(run):
 
 def test_a_folder_without_a_run_says_what_it_expects(tmp_path, run):
     for open_it in (relcore.open_run, relcore.open_runs):
-        with pytest.raises(SpaceError, match="no such folder"):
+        with pytest.raises(SpaceError, match="There is no folder"):
             open_it(tmp_path / "none")
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(SpaceError, match="step-100"):
