@@ -3,6 +3,7 @@
    finger that rests on a star lifts it. */
 
 const [LIFTED_AFTER, FINGER] = [400, 22]; // milliseconds that a finger rests on a star to lift it, and how near in pixels
+const [DRAG_A_STAR, HOLD_A_STAR] = ["Drag a star ★ to another point", "Hold a star ★, then drag it to another point"];
 const [CLOSED, WIDE] = [15, 40]; // pixels: how near to its begin a loop ends, and how far from there it has been
 
 /* A drag from one of many stars around some points and back moves no star: it is a lasso. */
@@ -13,7 +14,7 @@ function isLoop(path) {
 
 /* What one finger can do here, for one that slid over a map without a tool. */
 function fingerHint({ hand, header }) {
-  if (header.worded) return "Hold a star ★, then drag it to another point";
+  if (header.worded) return HOLD_A_STAR;
   return hand.live ? "Hold a star ★ to drag it, or tap a tool to select rows" : "Tap a tool above to select rows";
 }
 
@@ -59,7 +60,7 @@ function listenTo(pane) {
     if (!drag.moved) return;
     clearTimeout(drag.timer);
     if (begins && !drag.touch && !owner.hand.live && owner.hand.starUnder(pane, startX, startY) >= 0) owner.hand.refuse();
-    if (begins && !drag.tool && !drag.touch) owner.tellHow("Drag a star ★ to another point");
+    if (begins && !drag.tool && !drag.touch) owner.tellHow(DRAG_A_STAR);
     if (drag.tool === "anchor") {
       if (begins && !drag.touch) owner.hand.take(pane, drag.star, undefined, true);
       drag.path.push([x, y]);

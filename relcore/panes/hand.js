@@ -15,6 +15,8 @@ const BESIDE = 11; // and where they are few
 const CROWD = 40; // stars
 const TOLD = 6000; // milliseconds for which a movement is reported
 const [MOVE, PROBE, SCORE, SLIDE] = [0, 1, 2, 3]; // what the channel is asked for, see `read_request` and `SlidAnswers` in Python
+const FEW_STARS = 20; // of which one that nobody has dragged is explained
+const TAUGHT = 4000; // milliseconds for which it is
 const OFFERED = 15000; // milliseconds for which fewer anchors are offered
 const HEAD = 8; // bytes of an answer before its numbers: serial and kind
 const HALVES = new Float32Array(65536); // what each float16 is; filled when it is first needed
@@ -79,6 +81,8 @@ class Near {
   }
 }
 
+let taught = false; // whether this page has said that stars can be dragged, or one was
+
 class Hand {
   constructor(owner) {
     Object.assign(this, { owner, held: null, saved: new Map(), serial: 0, dropped: 0, channel: null });
@@ -111,7 +115,21 @@ class Hand {
 
   /* The anchor whose star is at a place of a pane, or at most `finger` pixels from there, and can be dragged, or -1. */
   starAt(pane, x, y, finger = 0) {
-    return this.live && !pane.solid ? this.starUnder(pane, x, y, finger) : -1;
+    return this.drags(pane) ? this.starUnder(pane, x, y, finger) : -1;
+  }
+
+  /* Whether stars of a pane can be dragged. */
+  drags({ solid, stars }) {
+    return this.live !== null && !solid && stars.shown;
+  }
+
+  /* Say once that stars can be dragged, beside few of them. */
+  teach(pointerType) {
+    const { owner } = this;
+    const few = Math.max(owner.anchors.length, this.live?.many ?? 0) <= FEW_STARS;
+    if (taught || !few || owner.header.worded || !owner.panes.some((pane) => this.drags(pane))) return;
+    taught = true;
+    owner.tellHow(pointerType === "touch" ? HOLD_A_STAR : DRAG_A_STAR, TAUGHT);
   }
 
   starUnder(pane, x, y, finger = 0) {
@@ -149,6 +167,7 @@ class Hand {
   take(pane, row, kind = MOVE, still = false) {
     this.ready();
     this.tellNoMore();
+    taught = true;
     this.held = { pane, row, to: row, kind, still: still && this.live?.panes.length > 1 ? pane : null, taken: -1 };
     this.offer(false);
     this.owner.root.classList.add("ls-moving");

@@ -60,6 +60,7 @@ class LinkedScatter {
     });
     this.legend.root.append(this.hand.strip);
     this.grid = element("div", "ls-grid");
+    this.grid.addEventListener("pointerenter", ({ pointerType }) => this.hand.teach(pointerType));
     this.hint = element("div", "ls-hint", { hidden: "" });
     const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint, this.hand.fewer);
     this.caption = element("figcaption", "ls-caption");
@@ -72,11 +73,11 @@ class LinkedScatter {
     parent.append(this.root);
   }
 
-  tellHow(text = "Click a map to zoom with the wheel, or hold Ctrl") {
+  tellHow(text = "Click a map to zoom with the wheel, or hold Ctrl", time = Math.max(1500, 60 * text.length)) {
     this.hint.textContent = text;
     this.hint.hidden = false;
     clearTimeout(this.hintTimer);
-    this.hintTimer = setTimeout(() => (this.hint.hidden = true), Math.max(1500, 60 * text.length));
+    this.hintTimer = setTimeout(() => (this.hint.hidden = true), time);
   }
 
   update({ header, take }) {
@@ -385,7 +386,8 @@ class LinkedScatter {
     this.panes.forEach((each) => each.setRing(row));
     if (row < 0) return this.tip.hide();
     const [category, number] = [pane.coloring.say(row), this.numberOf(row)];
-    this.tip.show(row, this.cells?.[row], { id: this.idOf(row), category, color: pane.coloring.colorOf(row), anchor: number, under: pane.under(row) });
+    const drags = number > 0 && !this.hand.held && this.hand.drags(pane);
+    this.tip.show(row, this.cells?.[row], { id: this.idOf(row), category, color: pane.coloring.colorOf(row), anchor: number, drags, under: pane.under(row) });
     this.tip.place(pane.pixel(row), pane.plot, this.root);
   }
 

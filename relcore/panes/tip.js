@@ -47,11 +47,12 @@ class Tip {
     this.root.hidden = true;
   }
 
-  show(row, cell, { id, category, color, anchor, under }) {
+  show(row, cell, { id, category, color, anchor, drags, under }) {
     const [text, note] = [this.texts?.texts?.at(row), this.notes?.texts?.at(row)];
     const dot = category ? [element("i", "ls-dot", { style: `background:${color}` })] : [];
     const named = category && (id === category || (text && id.startsWith(`${category}/`))); // the id says it already
-    const facts = [text ? id : "", named ? "" : category, note, anchor ? `anchor ${anchor}` : "", under ? `${under.toLocaleString()} more on this spot` : ""].filter(Boolean);
+    const star = anchor ? `anchor ${anchor}` : "";
+    const facts = [text ? id : "", named ? "" : category, note, star, drags ? "drag to move" : "", under ? `${under.toLocaleString()} more on this spot` : ""].filter(Boolean);
     const words = element("div", "ls-words", {}, element("strong", text ? "ls-text" : "", {}, text || id));
     if (facts.length) words.append(element("span", "", {}, ...dot, facts.join(" · ")));
     this.root.replaceChildren(...this.picture(cell, id), words);

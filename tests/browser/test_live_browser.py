@@ -6,6 +6,7 @@ import pytest
 
 from tests.browser.panes import (
     ROOT,
+    at_rest,
     draw,
     hear,
     heard,
@@ -139,9 +140,13 @@ def test_a_star_is_taken_or_says_why_not(panes):
     draw(page, two)
     page.mouse.move(*star(page, 0, 1))
     page.wait_for_selector(".ls-tip:not([hidden])")
+    assert page.inner_text(".ls-tip .ls-words > span").endswith("anchor 1")
     assert page.locator(".ls-on-star").count() == 0
     draw(page, two, live={"name": "one", "panes": [0, 1], "many": 0, "spread": 8})
     page.wait_for_selector(".ls-on-star")  # under a pointer that rests
+    page.mouse.move(2, 2)
+    page.mouse.move(*star(page, 0, 1))
+    page.wait_for_selector(".ls-tip:has-text('anchor 1 · drag to move')")
     page.mouse.down()
     page.mouse.move(*star(page, 0, 2), steps=5)
     page.mouse.up()
@@ -175,6 +180,7 @@ def finger(browser):
         for (fromX, fromY), (toX, toY) in pairwise(points):
             for share in np.linspace(0.1, 1, 10):
                 send("touchMove", (fromX + share * (toX - fromX), fromY + share * (toY - fromY)))
+        page.wait_for_timeout(200)  # a finger that stops sends nothing on
         send("touchEnd")
 
     yield page, slide
@@ -190,7 +196,7 @@ def test_a_finger_scrolls_until_it_rests_on_a_star_or_a_tool_is_tapped(finger):
     slide((x, y), (x + 5, y - 200))
     page.wait_for_function("scrollY > 100")
     assert page.evaluate("window.events") == []
-    page.wait_for_timeout(500)
+    at_rest(page)
     page.evaluate("scrollTo(0, 0)")
     slide((x, y), (x + 90, y))
     page.wait_for_selector(".ls-hint:has-text('Hold a star')")
@@ -211,6 +217,26 @@ def test_a_finger_scrolls_until_it_rests_on_a_star_or_a_tool_is_tapped(finger):
     page.tap("button[data-tool=box]")
     slide((x, y + 100), (x, y - 100))
     page.wait_for_function("scrollY > 100")
+
+
+def test_a_page_says_once_that_one_of_few_stars_can_be_dragged(context):
+    page = context.new_page()
+    live = {"name": "one", "panes": [0, 1], "many": 0, "spread": 8}
+
+    def is_told(anchors, **settings):
+        page.mouse.move(2, 2)
+        draw(page, scene(300, panes=2, anchors=anchors), **settings)
+        page.evaluate("scatter.hint.hidden = true")
+        box = page.locator(".ls-plot").first.bounding_box()
+        page.mouse.move(box["x"] + 20, box["y"] + 20)
+        settled = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        page.evaluate(settled)
+        return page.locator(".ls-hint:has-text('Drag a star')").filter(visible=True).count() == 1
+
+    assert not is_told(8)
+    assert not is_told(300, live={**live, "many": 300})
+    assert is_told(8, live=live)
+    assert not is_told(8, live=live)
 
 
 def test_without_the_channel_the_maps_follow_the_release(page, own):
