@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import exports, messages
 from app.glossary.card import caption
@@ -174,6 +175,7 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
     seconds = 0.0
     if encoder:
         seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus
+    reading = st.container(key="migrate-reading")  # floats, so that its message moves no field
     with st.container(horizontal=True, vertical_alignment="bottom", key="migrate-corpus"):
         n = remembered(
             st.number_input,
@@ -184,12 +186,13 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
             key=ROWS.format(result.n_corpus),
             help="Costs and recommendation are for this number of rows. Scores are for the rows loaded here.",
         )
-        rate = _rate(setup, seconds)
+        rate = _rate(setup, seconds, reading)
     return int(n), rate
 
 
-def _rate(setup: MigrateSetup, seconds: float) -> Rate:
-    """Draw fields for the time and the price of embedding rows. `seconds` is the initial value for a row."""
+def _rate(setup: MigrateSetup, seconds: float, reading: DeltaGenerator) -> Rate:
+    """Draw fields for the time and the price of embedding rows. `seconds` is the initial value for a row.
+    While texts are read, `reading` says so."""
     seconds = _number(
         "seconds",
         "Seconds per row",
@@ -223,10 +226,12 @@ def _rate(setup: MigrateSetup, seconds: float) -> Rate:
     rate = Rate(seconds=seconds, price=price, queries=int(queries), currency=currency)
     if not price:  # savings are counted in rows
         return rate
+    with reading:
+        usual = _tokens(setup)
     tokens = _number(
         "tokens",
         "Tokens per row",
-        _tokens(setup),
+        usual,
         "Default, if the texts are loaded: 1.3 tokens per English word.",
         setup,
     )

@@ -318,12 +318,20 @@ class Rate(NamedTuple):
 
     def saves(self, cost: Cost, other: Cost, n_corpus: int) -> bool:
         """Whether an option with `cost` saves enough in a year, compared with one with the cost `other`."""
+        least: float = self.least_rows
+        if self.has_price:
+            least = self.least_money
+        return self.saving(cost, other, n_corpus) >= least
+
+    def saving(self, cost: Cost, other: Cost, n_corpus: int) -> float:
+        """What an option with `cost` saves in a year, compared with one with the cost `other`: money if the
+        price is known, else rows to embed."""
         rows = cost.rows_of_year(self.queries, n_corpus)
         others = other.rows_of_year(self.queries, n_corpus)
         if not self.has_price:
-            return others - rows >= self.least_rows
+            return others - rows
         models = self.queries * (other.models_per_query - cost.models_per_query)
-        return self.money(others - rows, models) >= self.least_money
+        return self.money(others - rows, models)
 
 
 UNKNOWN = Rate()

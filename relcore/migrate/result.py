@@ -29,7 +29,15 @@ from relcore.migrate.cross_fitting import (
 )
 from relcore.migrate.price import UNKNOWN, Cost, Price, Rate, in_order_of_cost
 from relcore.migrate.trial import N_CANDIDATES, OPTIONS
-from relcore.migrate.verdict import MOVES, NEIGHBOURS, WORTH_A_CHANGE, OptionScore, Verdict, verdict_of
+from relcore.migrate.verdict import (
+    MOVES,
+    NEIGHBOURS,
+    WORTH_A_CHANGE,
+    OptionScore,
+    Verdict,
+    decide,
+    verdict_of,
+)
 from relcore.scores.score import Interval
 from relcore.spaces.matching import paired_matrices
 from relcore.spaces.space import LatentSpace, MatrixLike
@@ -412,9 +420,16 @@ class MigrationResult(Reported):
             return ""
         scaled, _ = self.scaled(n_corpus, rate)
         option = scaled.verdict.option
-        text = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}."
+        text = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}"
+        text += f"{scaled._why_no_cascade(rate)}."
         if option != "cascade":
-            return text
+            score = self.option(option)
+            assert score is not None  # an option is recommended by its score
+            text += f" Its {self.metric} here is {short(score.value)}"
+            if gain := score.to_keep:
+                gained = f"{signed(gain.value)} against keeping the old model"
+                text += f", {gained} (95 %: {band(gain.low, gain.high)})"
+            return f"{text}."
         if gain := cascade.to_reembed:
             text += (
                 f" Its {self.metric} here is {short(cascade.value)}, {signed(gain.value)} against"
@@ -425,6 +440,25 @@ class MigrationResult(Reported):
         if n_corpus > self.n_corpus:
             text += f" Among more rows, {self.n_candidates:,} candidates may miss more of the relevant ones."
         return text
+
+    def _why_no_cascade(self, rate: Rate) -> str:
+        """The reason, if re-embedding is recommended only because a cascade saves too little; else ""."""
+        order = list(self.order(rate))
+        if self.verdict.option != "re-embed" or order.index("cascade") < order.index("re-embed"):
+            return ""
+        order.remove("cascade")
+        order.insert(order.index("re-embed"), "cascade")
+        samples = {name: QueryScores(one.astype(np.float64)) for name, one in self.scores.items()}
+        if decide(samples, Resampling(len(self.queries)), order)[0] != "cascade":
+            return ""
+        saved = rate.saving(self.cost_of("cascade"), self.cost_of("re-embed"), self.n_corpus)
+        if saved <= 0:
+            return ", because the cascade saves nothing in a year"
+        if rate.has_price:
+            amount = rate.in_currency(saved)
+        else:
+            amount = f"{saved:,.0f} rows"
+        return f", because the cascade saves {amount} a year, less than your limit of {rate.least}"
 
     @property
     def rewrites_corpus(self) -> bool:

@@ -168,7 +168,7 @@ def test_a_cascade_is_worth_it_only_if_it_saves_enough(found):
     assert (rows["cascade"], rows["re-embed"]) == (f"300, then up to {most} per query", "all 1,000,000")
     assert note.startswith("The scores are of the 700 rows here.")
     equal = with_gains(found, cascade=0.1, re_embed=0.1)
-    # 10,000 queries embed at most 500,300 of a million rows; at .02 a million tokens, this saves 1.79.
+    # 10,000 queries embed at most 500,300 of a million rows; at .02 a million tokens, this saves 1.80.
     cheap = Rate(price=0.02, tokens=180)
     for n, rate, option in (
         (700, UNKNOWN, "re-embed"),
@@ -183,6 +183,12 @@ def test_a_cascade_is_worth_it_only_if_it_saves_enough(found):
         assert scaled.overview(rate)[1 + list(OPTIONS).index(option)][0].startswith("▸")
     assert "saves less than 100 USD compared with" in equal.scaled(1_000_000, cheap)[0].verdict.sentence
     assert found.sentence_at(700) == ""
+    told = equal.sentence_at(1_000_000, cheap)
+    assert "the cascade saves 1.80 USD a year, less than your limit of 100 USD. Its nDCG@10 here is" in told
+    told = equal.sentence_at(1_000_000, Rate(least_rows=500_000))
+    assert "the cascade saves 499,700 rows a year, less than your limit of 500,000 rows." in told
+    worse = with_gains(found, cascade=-0.1, re_embed=0.3)  # no saving would make it a cascade
+    assert "because" not in worse.sentence_at(1_000_000, cheap)
     assert "embeds at most 500,300 rows" in equal.sentence_at(1_000_000)
     for gains, option in (
         ({"cascade": 0.1, "re_embed": 0.3}, "re-embed"),
