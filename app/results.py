@@ -140,25 +140,32 @@ def draw_elsewhere(place: Place | None) -> None:
     """Draw the progress of jobs that the user started in another place or tab. When a job has ended, offer to
     go there."""
     st.session_state[_PLACE] = place
-    for key, (of, tab) in list(_awaited().items()):
-        job = queue().job(key)
-        forget = {"on_click": _awaited().pop, "args": (key, None)}
-        here = place is of and open_tab(of.key) == tab
-        if job is None or (job.status().ended and (here or job.status().state == "cancelled")):
-            del _awaited()[key]
-        elif not here:
-            with st.container(key=f"elsewhere-{key[:8]}"):
-                if not job.status().ended:
-                    follow([job])
-                    continue
-                with st.container(horizontal=True, vertical_alignment="center"):
-                    ended = "failed"
-                    if job.status().state == "done":
-                        ended = "is done"
-                    st.markdown(f"{plain(job.title)} {ended}.", width="content")
-                    if st.button("Show", key=f"results.show-{key[:8]}", type="primary"):
-                        go(of, tab)
-                    st.button("Later", key=f"results.later-{key[:8]}", type="tertiary", **forget)
+    with st.container(key="elsewhere"):
+        for key, (of, tab) in list(_awaited().items()):
+            _draw_awaited(key, of, tab, here=place is of and open_tab(of.key) == tab)
+
+
+def _draw_awaited(key: str, of: Place, tab: str, *, here: bool) -> None:
+    """Draw the progress of a job that was started in this place and tab. `here` is whether these are open."""
+    job = queue().job(key)
+    forget = {"on_click": _awaited().pop, "args": (key, None)}
+    if job is None or (job.status().ended and (here or job.status().state == "cancelled")):
+        del _awaited()[key]
+        return
+    if here:
+        return
+    with st.container(key=f"elsewhere-{key[:8]}"):
+        if not job.status().ended:
+            follow([job])
+            return
+        with st.container(horizontal=True, vertical_alignment="center"):
+            ended = "failed"
+            if job.status().state == "done":
+                ended = "is done"
+            st.markdown(f"{plain(job.title)} {ended}.", width="content")
+            if st.button("Show", key=f"results.show-{key[:8]}", type="primary"):
+                go(of, tab)
+            st.button("Later", key=f"results.later-{key[:8]}", type="tertiary", **forget)
 
 
 def _awaited() -> dict[str, tuple[Place, str]]:
