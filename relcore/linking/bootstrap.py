@@ -237,7 +237,7 @@ class _Bootstrap:
             partner[stage[0]] = stage[1][matching.partner]
             share = self.share_found(wanted, partner[wanted])
             pairs = whole(stage, matching.pairs)
-            history.append(Round(len(stage[0]), len(pairs[0]), matching.mean, share))
+            history.append(Round(min(map(len, stage)), len(pairs[0]), matching.mean, share))
             after(history)
         return pairs, tuple(history), None
 
@@ -252,7 +252,7 @@ class _Bootstrap:
         if len(self.seeds[0]) or min(map(len, stage)) < FEWEST_CLUSTERED_ROWS:
             return None
         for linked in link_clusters(self.X[rows], self.Y[others], self.random_state):
-            history.append(Round(len(rows), 0, linked.agreement, float("nan")))
+            history.append(Round(min(len(rows), len(others)), 0, linked.agreement, float("nan")))
             after(history)
         known = all(space.counts is not None for space in (self.source, self.target))
         if linked.agrees:

@@ -453,7 +453,7 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         def after(history: Sequence[Round]) -> None:
             last = history[-1]
             n = len(history)
-            text = f"round {n}: {last.pairs:,} of {last.rows:,} rows matched"
+            text = f"round {n}: {last.pairs:,} of at most {last.rows:,} rows matched"
             if paper:
                 text = f"step {n}: mean squared error {short(last.objective)}"
             if not last.pairs:

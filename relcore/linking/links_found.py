@@ -17,10 +17,10 @@ PROMISED = 0.95
 
 @dataclass(frozen=True)
 class Round:
-    """The progress of linking after one round. `rows` is the number of source rows, `pairs` the number of
-    matched pairs, and `objective` the mean CSLS. (For method "paper", `pairs` is the number of anchors, and
-    `objective` the mean squared error.) `found` is the share of anchors, not counting seeds, that have the
-    right partner; NaN if the truth is unknown.
+    """The progress of linking after one round. `rows` is the number of rows of the smaller space, so at most
+    this many pairs can be matched. `pairs` is the number of matched pairs, and `objective` the mean CSLS.
+    (For method "paper", `pairs` is the number of anchors, and `objective` the mean squared error.) `found` is
+    the share of anchors, not counting seeds, that have the right partner; NaN if the truth is unknown.
     """
 
     rows: int

@@ -84,6 +84,14 @@ def test_without_seeds():
     assert share_found(found, TRUTH) == 1
 
 
+def test_rounds_count_the_rows_of_the_smaller_space():
+    source, target = rotated()
+    spaces = source, target.take(np.arange(400))
+    for first, second in (spaces, spaces[::-1]):
+        last = bootstrap_anchors(first, second, n_anchors=50).history[-1]
+        assert last.pairs <= last.rows == 400
+
+
 @pytest.mark.parametrize(("side", "seeds", "method"), [(0, SEEDS, "paper"), (1, [], "self-learning")])
 def test_equal_rows_are_refused(side, seeds, method):
     spaces = list(rotated())
