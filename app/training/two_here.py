@@ -21,6 +21,13 @@ _EPOCHS_SHOWN = 5
 _FOLDER = "relscope.trained-here"
 _CONCLUSION = "relscope.training-conclusion"
 _UNSEEN = "relscope.training-unseen"
+_WHAT_COMES = """\
+### Do two networks learn the same thing?
+
+1. **Guess.** Two networks start from different random weights and read the same digits. Will they agree?
+2. **Press Train.** Both learn in a few seconds. Then their maps play from the first step to the last.
+3. **Compare.** Do their own axes match? Do their similarities to anchors? Then let them learn random labels.
+"""
 
 
 @cache
@@ -91,8 +98,4 @@ def say_conclusion() -> None:
 
 def say_what_comes() -> None:
     """Draw what will be seen."""
-    messages.info(
-        "Two networks begin with different random weights and learn in this page, in a few seconds. Their own"
-        " axes never match. Watch what their similarities to anchors do.",
-        icon=":material/timeline:",
-    )
+    st.markdown(_WHAT_COMES)
