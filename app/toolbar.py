@@ -329,11 +329,17 @@ def _session_file(workspace: Workspace) -> None:
             _save_with_data(workspace, digests, chosen)
         uploaded = st.file_uploader("Open a session file", type=["json", "zip"], key="session.file")
         if uploaded is not None:
-            st.button("Open the session", on_click=_open_session, args=(uploaded,), width="stretch")
+            st.button(
+                "Open the session",
+                type="primary",
+                on_click=_open_session,
+                args=(uploaded,),
+                width="stretch",
+            )
         st.caption(
-            "A session file holds your choices: spaces, anchors, removed rows and selection. A .json names"
-            " your files and does not contain them: load them first, then open it. A .zip contains them. For"
-            " the bundled spaces, the address bar is a link to this view."
+            "A session file holds your choices: spaces, anchors, tags, colours, filter, removed rows and"
+            " selection. A .json names your files and does not contain them: load them first, then open it. A"
+            " .zip contains them. For the bundled spaces, the address bar is a link to this view."
         )
         st.button(
             "Start a new session",
