@@ -159,7 +159,9 @@ def assemble_scene(
     if view.scale:
         number = {"scale": view.scale, "values": view.values, "color_title": view.scale.title}
     mute = not are_readable_ids(source.ids)
-    look = {"mute": mute, "columns": len(spaces), "anchor_numbers": np.flatnonzero(drawn) + 1} | number
+    look: dict[str, Any] = {"mute": mute, "columns": len(spaces)}
+    look["anchor_numbers"] = np.flatnonzero(drawn) + 1
+    look |= number
     return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **look)
 
 
