@@ -13,6 +13,7 @@ import numpy as np
 from relcore.base.errors import SpaceError
 from relcore.base.rows import mean_row, unit_rows
 from relcore.compare.columns import class_numbers
+from relcore.figures.colorings import Coloring
 from relcore.figures.scene import Clusters
 from relcore.maps.pane_maps import View
 from relcore.represent.similarity import mean_of
@@ -104,6 +105,24 @@ def lacks_names(view: View, second: View | None) -> bool:
         for drawn in (view, second)
         if drawn is not None
     )
+
+
+def among_free_rows(clusters: Clusters, colorings: Sequence[Coloring]) -> Clusters:
+    """The clusters without those of which most rows have a class: names stand at the median of the other
+    rows, and the few of such a cluster can lie anywhere."""
+    numbers = clusters.numbers
+    for coloring in colorings:
+        if coloring.scale is not None:
+            continue
+        sizes = np.bincount(numbers[numbers >= 0], minlength=len(clusters.names))
+        is_free = (numbers >= 0) & (np.asarray(coloring.categories) < 0)
+        free = np.bincount(numbers[is_free], minlength=len(clusters.names))
+        is_covered = 2 * free < sizes
+        numbers = np.where((numbers >= 0) & is_covered[numbers], -1, numbers)
+    finer = clusters.finer
+    if finer is not None:
+        finer = among_free_rows(finer, colorings)
+    return replace(clusters, numbers=numbers, finer=finer)
 
 
 def named_clusters(

@@ -15,7 +15,7 @@ from relcore.base.rows import derived_unit_rows, row_blocks, unit_rows
 from relcore.catalog.catalog import load
 from relcore.catalog.comparison_recipe import ComparisonRecipe, load_models
 from relcore.catalog.row_tables import row_texts
-from relcore.compare.clusters import are_readable_ids, lacks_names, named_clusters
+from relcore.compare.clusters import among_free_rows, are_readable_ids, lacks_names, named_clusters
 from relcore.compare.columns import Cells, Tags, cells_of, told_columns, with_color_column, with_tags
 from relcore.compare.filters import kept_rows, of_rows
 from relcore.engine.nearest import nearest_within
@@ -209,6 +209,8 @@ def with_look(
     if clusters is not None and not clusters.names:
         caption += "; no clusters: fewer than half of the rows would lie in dense groups"
         clusters = None
+    if clusters is not None:
+        clusters = among_free_rows(clusters, scene.colorings())
     return replace(scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING)
 
 
