@@ -254,7 +254,7 @@ def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Texts) -> list[str]:
     if len(read) > _READ:
         read = np.sort(np.random.default_rng(0).choice(read, _READ, replace=False))
     counts: list[Counter[str]] = [Counter() for _ in range(numbers.max() + 1)]
-    for number, text in zip(numbers[read], texts(ids[read]), strict=True):
+    for number, text in zip(numbers[read], texts(ids[read].tolist()), strict=True):
         counts[number].update(set(_TERM.findall(text.lower())))
     total = sum(counts, Counter())
     names = []
