@@ -425,7 +425,8 @@ def _many(
 
 
 def _list_selected(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None) -> None:
-    """Draw the texts or pictures of the selected rows (m,) or, if they have none, a table of their ids."""
+    """Draw the texts or pictures of the selected rows (m,) or, if they have none, a table of what is known
+    about them."""
     if items is not None and not items.problem:
         # Take rows at equal steps: in a file sorted by class, the first rows all have one class.
         step = -(-len(chosen) // MOST_SHOWN)
@@ -433,12 +434,16 @@ def _list_selected(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items
         if step > 1:
             st.caption(f"Shown: {len(chosen[::step])} rows, one in {step}.")
         return
-    if pair.source.counts is not None:
-        rows = rows[np.argsort(-pair.source.counts[rows], kind="stable")[:MOST_LISTED]]
-        table = pd.DataFrame({"id": pair.ids[rows], "count": pair.source.counts[rows]})
-    else:
-        table = pd.DataFrame({"id": chosen[:MOST_LISTED]})
-    st.dataframe(table, hide_index=True, height=320)
+    space = pair.source
+    if space.counts is not None:
+        rows = rows[np.argsort(-space.counts[rows], kind="stable")]
+    rows = rows[:MOST_LISTED]
+    columns = {"id": pair.ids[rows]}
+    if space.labels is not None:
+        columns["label"] = space.labels[rows]
+    if space.counts is not None:
+        columns["count"] = space.counts[rows]
+    st.dataframe(pd.DataFrame(columns), hide_index=True, height=320)
 
 
 def _why_disabled(pinned: bool, full: bool) -> str | None:

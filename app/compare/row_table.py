@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from app import compute, session
-from app.items import Items, items_of
+from app.items import Items, cut, items_of
 from app.page_settings import remembered, saved_value
+from app.plain_text import plain
 from app.selection import selected_rows
 from app.tables import rows_of_state
 from app.workspace import Workspace
@@ -26,7 +28,8 @@ _STATE = "relscope.row-table"
 _HEIGHT = 330  # pixels
 _MOST_ROWS = 20_000  # maximum number of rows in the table
 _MOST_TICKED = 1000  # maximum number of rows that are ticked when the map selects them
-_COSINE = " · cosine"  # the end of the title of a column
+_COSINE = " · cosine"  # the end of the name of a column
+_LONGEST_TITLE = 12  # number of characters that a column shows
 _SELECTED = "selected first"
 _LEAST = "agreement, lowest first"
 _MOST = "agreement, highest first"
@@ -190,7 +193,12 @@ def _draw(table: pd.DataFrame, shown: _Shown, ticked: np.ndarray) -> None:
     def brush() -> None:
         session.select(shown.tick(rows_of_state(st.session_state[key])))
 
-    number = st.column_config.NumberColumn(format="%.2f", width=100)
+    number = partial(st.column_config.NumberColumn, format="%.2f", width=100)
+    look = {"agreement": number(help="The share of a row's 50 nearest rows that both models have")}
+    for column in table.filter(like=_COSINE):
+        name = column.removesuffix(_COSINE)
+        about = plain(f"Cosine in {name} with the mean of the selected rows, after centring")
+        look[column] = number(cut(name, _LONGEST_TITLE), help=about)
     default = None
     if 0 < len(ticked) <= _MOST_TICKED:
         default = {"selection": {"rows": ticked.tolist()}}
@@ -202,7 +210,7 @@ def _draw(table: pd.DataFrame, shown: _Shown, ticked: np.ndarray) -> None:
         on_select=brush,
         selection_mode=("multi-row", "single-cell"),
         selection_default=default,
-        column_config=dict.fromkeys(["agreement", *table.filter(like=_COSINE)], number),
+        column_config=look,
     )
 
 
@@ -215,5 +223,5 @@ def _about(pair: Match, n_found: int, n_shown: int, table: pd.DataFrame, n_selec
     if len(pair) > _MOST_ROWS:
         parts.append("It is known for a sample of the rows.")
     if len(table.filter(like=_COSINE).columns):
-        parts.append("Cosine: with the mean of the selected rows, after centring.")
+        parts.append("Under the name of a model: cosine with the mean of the selected rows, after centring.")
     return " ".join(parts)

@@ -1,11 +1,15 @@
 """The table of all rows in Explore: searched, sorted, and linked with the map in both directions."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from app import compute
 from app.compare import row_table
 from relcore.compare.agreement import neighbour_agreement
+from tests.app.conftest import Session, save_space
 
 OPEN = {"explore.table": True}
 
@@ -72,6 +76,23 @@ def test_rows_are_sorted_by_agreement_and_by_similarity(page):
     rows = pair.target.rows(ids(page))
     np.testing.assert_allclose(table["second60 · cosine"], unit[rows] @ unit[7], atol=1e-5)
     assert (np.diff(table[["first60 · cosine", "second60 · cosine"]].mean(axis=1)) <= 1e-6).all()
+
+
+def test_a_cosine_has_a_short_title_and_is_explained(page):
+    page.select("r7")
+    looks = json.loads(page.find("dataframe", "row-table-").proto.columns)
+    assert looks["second60 · cosine"]["label"] == "second60"
+    assert "Cosine in second60 with the mean" in looks["second60 · cosine"]["help"]
+
+
+def test_the_list_of_selected_rows_has_their_labels(make_workspace, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.array(["sun", "moon"])[np.arange(60) % 2]
+    ends = [save_space(tmp_path / f"{name}.npz", rng.normal(size=(60, 6)), labels=labels) for name in "ab"]
+    given = replace(make_workspace(60), spaces=tuple(ends), source=ends[0], target=ends[1])
+    session = Session(workspace=given).select("r3", "r4")
+    listed = [one.value for one in session.at.dataframe if list(one.value) == ["id", "label"]]
+    assert listed[0].to_dict("list") == {"id": ["r3", "r4"], "label": ["moon", "sun"]}
 
 
 def test_a_tag_is_a_column_and_a_large_space_is_cut(page, monkeypatch):
