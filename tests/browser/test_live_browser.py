@@ -170,17 +170,20 @@ def finger(browser):
     page = context.new_page()
     browser_side = context.new_cdp_session(page)
 
-    def slide(*points, rest=0):
+    def slide(*points, lifts=False):
         def send(kind, *at):
             touched = [{"x": x, "y": y} for x, y in at]
             browser_side.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touched})
 
         send("touchStart", points[0])
-        page.wait_for_timeout(rest)
+        if lifts:
+            page.wait_for_selector(".ls-plot.ls-lifted")
         for (fromX, fromY), (toX, toY) in pairwise(points):
             for share in np.linspace(0.1, 1, 10):
                 send("touchMove", (fromX + share * (toX - fromX), fromY + share * (toY - fromY)))
-        page.wait_for_timeout(200)  # a finger that stops sends nothing on
+        for _ in range(20):  # a finger that stops gives the page no swing
+            send("touchMove", points[-1])
+            page.evaluate("() => new Promise(requestAnimationFrame)")
         send("touchEnd")
 
     yield page, slide
@@ -203,7 +206,7 @@ def test_a_finger_scrolls_until_it_rests_on_a_star_or_a_tool_is_tapped(finger):
     assert page.evaluate("[window.events, scrollY]") == [[], 0]
     to = page.evaluate("scatter.panes[0].nearestTo(150, 150)")
     box = page.locator(".ls-plot").first.bounding_box()
-    slide((x, y), (x, y), (box["x"] + 150, box["y"] + 150), rest=600)  # a lift, then a drag
+    slide((x, y), (x, y), (box["x"] + 150, box["y"] + 150), lifts=True)
     page.wait_for_function("window.events.length === 1")
     event = page.evaluate("window.events[0]")
     assert (event["kind"], event["row"], event["to"]) == ("anchor", 0, to)
