@@ -143,10 +143,11 @@ class LocalCluster:
             place = f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('_', '__')}"
             variables[place] = getattr(self.security, f"tls_{name}")
         common = {"protocol": "tls://"}
-        # SubprocessCluster accepts no environment for its processes.
+        self._variables = variables
+        # SubprocessCluster accepts no environment for its processes, so `_start` gives it to them. The
+        # environment of this process stays as it is: other threads may read and change it meanwhile.
         with (
             _starting,
-            patch.dict(os.environ, variables),
             patch.object(asyncio, "create_subprocess_exec", self._start),
             ExitStack() as if_interrupted,
         ):
@@ -186,7 +187,8 @@ class LocalCluster:
         if self._ends:
             raise OSError("the cluster was closed while it started")
         settings.setdefault("stderr", asyncio.subprocess.DEVNULL)
-        process = await _spawn(*command, process_group=0, **settings)
+        environment = {**os.environ, **self._variables}
+        process = await _spawn(*command, process_group=0, env=environment, **settings)
         self._groups.append(process.pid)
         return process
 

@@ -1,3 +1,4 @@
+import asyncio
 import os
 import signal
 import subprocess
@@ -354,3 +355,20 @@ def test_a_first_job_waits_for_no_process_and_says_why_none_started(monkeypatch,
     ended = job.wait(60)
     assert ended.state == "failed"
     assert "the machine is busy" in ended.error
+
+
+def test_a_cluster_gives_its_processes_an_environment_and_leaves_ours_alone():
+    """A change of this process's environment while a cluster starts was lost when it had started."""
+    one = object.__new__(cluster.LocalCluster)
+    one._ends = False
+    one._groups = []
+    one._variables = {"RELSCOPE_TRIED": "given"}
+
+    async def answer():
+        script = "import os; print(os.environ['RELSCOPE_TRIED'], 'PATH' in os.environ)"
+        process = await one._start(sys.executable, "-c", script, stdout=subprocess.PIPE)
+        told, _ = await process.communicate()
+        return told.split()
+
+    assert asyncio.run(answer()) == [b"given", b"True"]
+    assert "RELSCOPE_TRIED" not in os.environ
