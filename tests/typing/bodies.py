@@ -24,7 +24,7 @@ MOST = {
     "relcore/catalog": 59,
     "relcore/check": 5,
     "relcore/commands": 32,
-    "relcore/compare": 68,
+    "relcore/compare": 53,
     "relcore/drift": 20,
     "relcore/encoders": 61,
     "relcore/figures": 157,
