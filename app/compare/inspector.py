@@ -61,8 +61,8 @@ STYLE = Path(__file__).parents[2] / "assets" / "items.css"
 IN_BOTH = '<span class="relscope-unseen">, in both</span>'
 
 
-def inspector(pair: Match) -> None:
-    st.html(STYLE)
+def row_search(pair: Match) -> None:
+    """Draw the search box, and make the rows that it and the lists name select themselves at a click."""
     search_box(pair, "inspector.search")
     row_links(
         "inspector.links",
@@ -70,6 +70,11 @@ def inspector(pair: Match) -> None:
         len(pair),
         lambda row: session.select((str(pair.ids[row]),)),
     )
+
+
+def inspector(pair: Match) -> None:
+    st.html(STYLE)
+    row_search(pair)
     items = items_of(session.workspace())
     (chosen, rows) = selected_rows(pair)
     found = found_by(pair)
@@ -85,11 +90,10 @@ def inspector(pair: Match) -> None:
     if len(chosen) > 1:
         _many(pair, chosen, rows, items, found)
         return
-    pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
     if chosen:
         identifier = chosen[0]
     else:
-        identifier = example_row(pair, [*pivots, *map(str, pair.ids[:10])])
+        identifier = example_row(pair)
     if not chosen:
         st.caption("Nothing is selected: click a point, or draw with the lasso. An example:")
     _one(pair, identifier, items)
@@ -178,9 +182,11 @@ def anchor_button(identifier: str) -> None:
     )
 
 
-def example_row(pair: Match, among: Sequence[str]) -> str:
-    """The first of these rows that has no near duplicate in either space. If all have one, the first of
-    all."""
+def example_row(pair: Match) -> str:
+    """The first of the example rows, then of the first ten rows, that has no near duplicate in either space.
+    If all have one, the first of all."""
+    pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
+    among = [*pivots, *map(str, pair.ids[:10])]
     for identifier in among:
         if neighbours_of(pair, identifier, 1).filter(like="cosine").to_numpy().max(initial=0) < ALIKE:
             return identifier

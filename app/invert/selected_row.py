@@ -6,17 +6,22 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, session
-from app.compare.inspector import STYLE, anchor_button, describe_row, example_row, inspector, neighbours_html
-from app.compare.search import found_by, search_box
-from app.components.rows import row_links
+from app.compare.inspector import (
+    STYLE,
+    anchor_button,
+    describe_row,
+    example_row,
+    inspector,
+    neighbours_html,
+    row_search,
+)
+from app.compare.search import found_by
 from app.invert.inputs import InvertInputs
 from app.plain_text import plain
 from app.selection import selected_rows
 from relcore.base.numbers import short
 from relcore.invert.inversion import Inversion
 from relcore.invert.recovery import nearest_before_and_after
-from relcore.spaces.matching import Match
 
 _K = 8  # number of nearest rows in each list
 MOST_TRAILS = 24  # number of selected rows whose places in both maps are joined
@@ -26,15 +31,10 @@ def rows_with_trails(asked: InvertInputs, result: Inversion) -> list[int]:
     """Positions in `Inversion.rows` of the selected rows or, if none is selected, of the example."""
     chosen, rows = selected_rows(asked.pair)
     if not chosen:
-        rows = asked.pair.source.rows([_example(asked.pair)])
+        rows = asked.pair.source.rows([example_row(asked.pair)])
     if len(rows) > MOST_TRAILS:
         return []
     return np.flatnonzero(np.isin(result.rows, rows)).tolist()
-
-
-def _example(pair: Match) -> str:
-    pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
-    return example_row(pair, [*pivots, *map(str, pair.ids[:10])])
 
 
 def draw_selected(asked: InvertInputs, result: Inversion) -> None:
@@ -49,17 +49,11 @@ def draw_selected(asked: InvertInputs, result: Inversion) -> None:
     if chosen:
         identifier = chosen[0]
     else:
-        identifier = _example(pair)
+        identifier = example_row(pair)
         st.caption("An example. Click a point to see another row.")
     _before_and_after(asked, result, identifier)
     anchor_button(identifier)
-    search_box(pair, "inspector.search")
-    row_links(
-        "inspector.links",
-        compute.pair_key(pair),
-        len(pair),
-        lambda row: session.select((str(pair.ids[row]),)),
-    )
+    row_search(pair)
 
 
 def _before_and_after(asked: InvertInputs, result: Inversion, identifier: str) -> None:
