@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from relcore.catalog.comparison_recipe import ComparisonRecipe, load_pair
 from relcore.catalog.task import Recipe
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.invert.inversion import InversionSpec, PairedRows, choose_numbers
+from relcore.invert.inversion import InversionSpec, PairedRows
 
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1000)
 _DRAWS = 3
@@ -72,12 +72,7 @@ def curve_by_anchors(paired: PairedRows, spec: InversionSpec) -> AnchorCurve:
         The chosen anchors themselves cannot be inverted.
     """
     rng = np.random.default_rng(spec.random_state)
-    choice = None
-    if spec.tuned:
-        choice = choose_numbers(*paired.paired, paired.means, spec)
-    spec = replace(spec, tuned=False)
-    if choice:
-        spec = replace(spec, **choice.numbers())
+    spec, _ = paired.with_numbers(spec)
     anchors = np.flatnonzero(~paired.scored)
     others = rng.permutation(np.flatnonzero(paired.scored))
     n = min(_MOST_SCORED, (len(others) + 1) // 2)

@@ -407,12 +407,7 @@ class PairedRows:
     def invert(self, spec: InversionSpec) -> Inversion:
         """The inversion with the settings `spec`, which must have the same route. Raises the same errors as
         `invert_pair`."""
-        choice = None
-        if spec.tuned:
-            choice = choose_numbers(*self.paired, self.means, spec)
-        spec = replace(spec, tuned=False)
-        if choice:
-            spec = replace(spec, **choice.numbers())
+        spec, choice = self.with_numbers(spec)
         inverse = self.fit(spec)
         rows = inverse.transform(self.X)
         errors, score = self.scored_rows(rows)
@@ -435,6 +430,16 @@ class PairedRows:
             paired=self,
         )
         return replace(found, notes=(*_notes(found), *self.long))
+
+    def with_numbers(self, spec: InversionSpec) -> tuple[InversionSpec, Choice | None]:
+        """The settings with the numbers that held-out anchors choose if `spec` is tuned, and this choice."""
+        choice = None
+        if spec.tuned:
+            choice = choose_numbers(*self.paired, self.means, spec)
+        spec = replace(spec, tuned=False)
+        if choice:
+            spec = replace(spec, **choice.numbers())
+        return spec, choice
 
     def fit(self, spec: InversionSpec) -> InverseRelativeProjection:
         """The inverse with the settings `spec`, fitted on the anchors."""
