@@ -106,7 +106,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
     table = table[:_MOST_ROWS]
     shown.ids = table["id"].to_numpy()
     _draw(table, shown, np.flatnonzero(table.index.isin(marked)))
-    st.caption(_about(pair, n, len(table), table, len(selected)))
+    st.caption(_about(pair, n, table, len(selected)))
 
 
 def _table(workspace: Workspace, pair: Match, selected: np.ndarray, items: Items | None) -> pd.DataFrame:
@@ -214,10 +214,10 @@ def _draw(table: pd.DataFrame, shown: _Shown, ticked: np.ndarray) -> None:
     )
 
 
-def _about(pair: Match, n_found: int, n_shown: int, table: pd.DataFrame, n_selected: int) -> str:
+def _about(pair: Match, n_found: int, table: pd.DataFrame, n_selected: int) -> str:
     """A caption: how many rows the table has, and what its numbers are."""
-    parts = [f"{n_shown:,} of {len(pair):,} rows, {n_selected:,} selected."]
-    if n_found > n_shown:
+    parts = [f"{len(table):,} of {len(pair):,} rows, {n_selected:,} selected."]
+    if n_found > len(table):
         parts.append("Search or select to see others.")
     parts.append("Agreement: the share of a row’s 50 nearest rows that both models have.")
     if len(pair) > _MOST_ROWS:
