@@ -23,6 +23,7 @@ from relcore.training.agreement import OWN, RELATIVE, TO_LAST, TrainingResult, T
 from relcore.training.runs import Run
 
 _MOST_DRAWN = 2000
+_MOST_KEPT = 256 << 20  # bytes of rows that are kept of each run while it is compared
 _MOST_AXES = 32  # axes in which frames are rotated
 _FEWEST_ROWS = 20
 _FEW = 8  # frames of a single run that grows, which are compared with its last one
@@ -216,7 +217,8 @@ class _Together:
 
 
 class _LayerFrames:
-    """The rows (n, d) of one layer of a run at the compared steps, kept once they are read."""
+    """The rows (n, d) of one layer of a run at the compared steps. What was read is kept, up to a limit; the
+    frame that is read first, the last one, always."""
 
     def __init__(self, run: Run, layer: str, order: np.ndarray, frames: np.ndarray) -> None:
         self._run = run
@@ -237,9 +239,12 @@ class _LayerFrames:
 
     def __getitem__(self, number: int) -> np.ndarray:
         frame = int(self._frames[number])
-        if frame not in self._kept:
-            self._kept[frame] = self._run.rows(frame, self._layer)[self._order]
-        return self._kept[frame]
+        if frame in self._kept:
+            return self._kept[frame]
+        rows = self._run.rows(frame, self._layer)[self._order]
+        if not self._kept or (len(self._kept) + 1) * rows.nbytes <= _MOST_KEPT:
+            self._kept[frame] = rows
+        return rows
 
 
 def _distinct_names(runs: Sequence[Run]) -> tuple[str, ...]:

@@ -229,3 +229,16 @@ def test_a_film_ends_with_the_last_frame(agreeing):
         n_frames = picture.n_frames
     assert n_frames == 3 * 2 + 1
     assert sizes[0] > sizes[1] / 2
+
+
+def test_a_comparison_keeps_few_frames_of_large_probes(agreeing, monkeypatch):
+    usual = relcore.compare_runs(agreeing)
+    read = []
+    rows = type(agreeing[0]).rows
+    monkeypatch.setattr(
+        type(agreeing[0]), "rows", lambda run, *asked: read.append(asked) or rows(run, *asked)
+    )
+    monkeypatch.setattr("relcore.training.comparison._MOST_KEPT", 1)
+    pd.testing.assert_frame_equal(relcore.compare_runs(agreeing).table, usual.table)
+    assert len(read) > 2 * len(STEPS)  # frames are read again, but the last ones
+    assert [frame for frame, _ in read].count(len(STEPS) - 1) == 2
