@@ -53,20 +53,15 @@ from benchmarks.checked.single_rows import (
     MODES,
     NEW_KINDS,
     NOTHING_FAMILIES,
-    NOTHING_MODES,
     SEARCHED,
     WHOSE,
     WHOSE_PARTS,
-    interval,
     nothing,
-    nothing_table,
     search,
-    search_table,
     size,
-    size_table,
     whose,
-    whose_table,
 )
+from benchmarks.checked.tables import WHOSE_SECTIONS, interval, sections, whose_table
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
@@ -80,6 +75,7 @@ from relcore.passport.two_parts import SUSPECTED, ShortAxes
 from relcore.spaces.space import LatentSpace
 
 TABLE = Path(__file__).with_name("check_rates.md")
+WHOSE_TABLE = TABLE.with_name("whose_rates.md")
 FAMILIES = {
     SENTENCES: 20,
     "para": 12,
@@ -327,8 +323,11 @@ def _recall(queries: np.ndarray, rows: np.ndarray, wanted: np.ndarray) -> float:
 # The grids, and the table.
 
 
-def grid(draws: int, parts: list[str]) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
-    """Name of the part, function, and its arguments after the folder; what is needed most comes first."""
+def grid(
+    draws: int, parts: list[str], first: int
+) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
+    """Name of the part, function, and its arguments after the folder; what is needed most comes first.
+    `first` is the first draw of the parts of single rows."""
 
     def some(most: int) -> range:
         return range(max(1, round(most * draws / 20)))
@@ -348,18 +347,18 @@ def grid(draws: int, parts: list[str]) -> Iterator[tuple[str, Callable[..., Any]
         trusted: product(OTHERS, range(draws)),
         naming: product((SENTENCES, *OTHERS[:-1]), sources, range(draws)),
         whose: (
-            (*cell, FRESH + draw)
+            (*cell, first + draw)
             for draw in some(max(WHOSE.values()))
             for cell in product(WHOSE, SHARES[:3], MODES)
             if draw in some(WHOSE[cell[0]])
         ),
         nothing: (
-            (*cell, FRESH + draw)
+            (*cell, first + draw)
             for draw in some(5)
             for cell in product((*KINDS, *NEW_KINDS), NOTHING_FAMILIES)
         ),
-        search: ((*cell, FRESH + draw) for draw in some(3) for cell in product(SEARCHED, HALVES, SHARES[:2])),
-        size: product(("para", "L3"), range(FRESH, FRESH + 2)),
+        search: ((*cell, first + draw) for draw in some(3) for cell in product(SEARCHED, HALVES, SHARES[:2])),
+        size: product(("para", "L3"), range(first, first + 2)),
     }
     for function, arguments in cells.items():
         if function is control:
@@ -379,13 +378,13 @@ def _done(part: str, function: Callable[..., Any], folder: str, arguments: tuple
     return {"part": part, "arguments": list(arguments), **(found or {})}
 
 
-def run(folder: str, out: Path, draws: int, workers: int, parts: list[str]) -> None:
+def run(folder: str, out: Path, draws: int, workers: int, parts: list[str], first: int) -> None:
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     lines = ()
     if out.exists():
         lines = map(json.loads, out.read_text(encoding="utf-8").splitlines())
     there = {(one["part"], *one.get("arguments", ())) for one in lines}
-    cells = [cell for cell in grid(draws, parts) if (cell[0], *cell[2]) not in there]
+    cells = [cell for cell in grid(draws, parts, first) if (cell[0], *cell[2]) not in there]
     started = time.perf_counter()
     import multiprocessing
 
@@ -401,15 +400,19 @@ def run(folder: str, out: Path, draws: int, workers: int, parts: list[str]) -> N
                 print(f"{done} of {len(cells)}, {time.perf_counter() - started:.0f} s", flush=True)
 
 
-def table(path: Path) -> list[str]:
+def table(path: Path, add: bool = False) -> list[str]:
+    """The lines of a table. In that of single rows, sections without draws stay as they are; with `add`, the
+    models of rows are pooled with those that stand there."""
     rows = pd.DataFrame(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
     rows = rows[rows.get("error", pd.Series(index=rows.index, dtype=object)).isna()]
     part = {name: some.dropna(axis=1, how="all") for name, some in rows.groupby("part")}
+    stay: dict[str, list[str]] = {}
     if set(part) <= set(WHOSE_PARTS):
+        stay = sections(WHOSE_TABLE)
         lines = [
             "# How often `check` is right about single rows",
             "",
-            f"`python -m benchmarks.check_rates FOLDER --parts {','.join(WHOSE_PARTS)}`; draws that chose no limit. Those of one model were checked before the gate also asked whether both halves of the dimensions find the same rows, which refuses more.",
+            f"`python -m benchmarks.check_rates FOLDER --parts {','.join(WHOSE_PARTS)}`; draws that chose no limit.",
         ]
     else:
         lines = [
@@ -420,8 +423,13 @@ def table(path: Path) -> list[str]:
         ]
     for name, (title, columns, cells) in _SECTIONS.items():
         if name in part:
+            rows = cells(part[name])
+            if add and name == "whose":
+                rows = whose_table(part[name], stay[title])
             lines += ["", f"## {title}", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-            lines += [f"| {' | '.join(row)} |" for row in cells(part[name])]
+            lines += [f"| {' | '.join(row)} |" for row in rows]
+        elif title in stay:
+            lines += ["", *stay[title]]
     return lines
 
 
@@ -521,52 +529,7 @@ _SECTIONS = {
         ("rows", "share", "by", "recall@10 before", "after", "refused"),
         _repair,
     ),
-    "whose": (
-        "Which model made each row",
-        (
-            "trusted rows",
-            "other model",
-            "share",
-            "answered",
-            "whose is unknown",
-            "swapped",
-            "false discoveries, mean",
-            "highest",
-            "power",
-            "bound true",
-            "other texts",
-            "rows unknown",
-        ),
-        whose_table,
-    ),
-    "nothing": (
-        "One model: alarms, by trusted rows",
-        ("kind", *dict.fromkeys(NOTHING_MODES)),
-        nothing_table,
-    ),
-    "search": (
-        "nDCG@10 of a mixed collection; gains over one query",
-        (
-            "collection",
-            "chose the rule",
-            "other model",
-            "share",
-            "its nDCG@10 ÷ MiniLM's",
-            "not mixed",
-            "one query",
-            "two queries",
-            "two, 2 % of labels wrong",
-            "repaired by 300 pairs",
-            "repaired, 2 % wrong",
-            "advised without pairs",
-        ),
-        search_table,
-    ),
-    "size": (
-        "20,000 rows, 200 trusted",
-        ("other model", "seconds, most of two", "of CPU", "GB before", "GB at most"),
-        size_table,
-    ),
+    **WHOSE_SECTIONS,
 }
 
 
@@ -578,13 +541,18 @@ def main() -> None:
     parser.add_argument("--parts", default="controls,apart,repair,detection,trusted,naming")
     parser.add_argument("--out", type=Path, default=Path("check_rates.jsonl"))
     parser.add_argument("--table", action="store_true", help="only make the table of the lines of --out")
+    parser.add_argument("--first", type=int, default=FRESH, help="first draw of the parts of single rows")
+    parser.add_argument(
+        "--add", action="store_true", help="pool the draws of `whose` with those that its table has"
+    )
     options = parser.parse_args()
+    parts = options.parts.split(",")
     if not options.table:
-        run(options.folder, options.out, options.draws, options.workers, options.parts.split(","))
-    lines = table(options.out)
+        run(options.folder, options.out, options.draws, options.workers, parts, options.first)
+    lines = table(options.out, options.add)
     path = TABLE
     if "single rows" in lines[0]:
-        path = TABLE.with_name("whose_rates.md")
+        path = WHOSE_TABLE
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -62,12 +62,13 @@ def main() -> None:
     )
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--part", default="0/1", metavar="I/N")
+    parser.add_argument("--most", type=int, help="texts of each source of `texts`; all by default")
     options = parser.parse_args()
     if options.what == "encode":
         for name in options.only:
             encoded(options.paths[0], name)
     elif options.what == "texts":
-        encode_parts(options.paths[0])
+        encode_parts(options.paths[0], options.most)
     elif options.what == "rates":
         rates(*options.paths, options.only, options.draws, *map(int, options.part.split("/")))
     elif options.what == "compress":
@@ -267,8 +268,8 @@ def _texts(texts: list[str], name: str) -> Dataset:
 OF_RECIPES = 4_000  # captions that have vectors of the class token and with a prompt
 
 
-def sources() -> dict[str, list[str]]:
-    """Source → texts."""
+def sources(most: int | None = None) -> dict[str, list[str]]:
+    """Source → texts, the first `most` of each source."""
     captions = pd.read_parquet(data_folder() / "multi30k" / "train.parquet")
     documents = {
         name: pd.read_parquet(data_folder() / name / "documents.parquet") for name in ("npl", "cranfield")
@@ -286,25 +287,30 @@ def sources() -> dict[str, list[str]]:
         "words": pd.Series(load_words("word2vec-novels").ids[:2_000]),
         "swadesh": pd.Series((data_folder() / "swadesh" / "en").read_text(encoding="utf-8").splitlines()),
     }
-    return {name: texts[texts.str.len() > 0].drop_duplicates().tolist() for name, texts in lists.items()}
+    return {
+        name: texts[texts.str.len() > 0].drop_duplicates()[:most].tolist() for name, texts in lists.items()
+    }
 
 
-def encode_parts(folder: Path) -> None:
+def encode_parts(folder: Path, most: int | None = None) -> None:
     """Write the vectors of all texts by three layers of MiniLM, by paraphrase-MiniLM, by LSA of the same width
-    and by mean word vectors, and of some captions by other recipes of MiniLM. Existing files are kept."""
+    and by mean word vectors of both bundled models, and of some captions by other recipes of MiniLM. Existing
+    files are kept. `most` is the number of texts of each source."""
     folder.mkdir(parents=True, exist_ok=True)
-    lists = sources()
+    lists = sources(most)
     texts = [text for part in lists.values() for text in part]
+    captions = min(OF_RECIPES, len(lists["captions"]))
     source = [name for name, part in lists.items() for _ in part]
     (folder / "rows.json").write_text(json.dumps({"source": source, "length": list(map(len, texts))}))
     minilm = model_at_hand("minilm")
     plans: dict[tuple[str, ...], tuple[Encoder, int, str]] = {
         ("mean",): (MODELS["words"], len(texts), ""),
+        ("fmean",): (PooledWords("fasttext-novels"), len(texts), ""),
         ("L3", "L5", "L6"): (replace(minilm, layers=(3, 5, 6)), len(texts), ""),
         ("para",): (MODELS["paraphrase"], len(texts), ""),
         ("lsa",): (TfidfSvd(384), len(texts), ""),
-        ("cls",): (replace(minilm, layers=(6,), pooling="cls"), OF_RECIPES, ""),
-        ("query",): (MODELS["minilm"], OF_RECIPES, "query: "),
+        ("cls",): (replace(minilm, layers=(6,), pooling="cls"), captions, ""),
+        ("query",): (MODELS["minilm"], captions, "query: "),
     }
     for names, (encoder, count, prompt) in plans.items():
         if all((folder / f"{name}.npy").exists() for name in names):

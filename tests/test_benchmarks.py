@@ -5,7 +5,10 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pandas as pd
 import pytest
+
+from benchmarks.checked import tables
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 MODULES = sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("__"))
@@ -30,3 +33,22 @@ def test_the_list_names_these_modules():
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == MODULES
     assert len(MODULES) <= 13
+
+
+def test_draws_pooled_with_a_written_table_are_the_table_of_all_draws():
+    """Columns are counts, means of those answered, means of those that named rows, and a highest value."""
+    answered = {"answered": True, "either": False, "swapped": False, "bound": 0.1, "power": 1.0}
+    draws = [
+        {**answered, "other": "L5", "false": 0.0, "shifted": False, "unknown": 0.0},
+        {**answered, "other": "L5", "false": 0.25, "shifted": True, "unknown": 0.5},
+        {**answered, "other": "rotated", "false": 0.0, "shifted": False, "unknown": 0.25},
+        {"other": "L5", "answered": False},
+        {**answered, "other": "L5", "either": True, "false": 0.5, "shifted": False, "unknown": 0.25},
+        {**answered, "other": "L3", "bound": None, "false": 0.5, "shifted": False, "unknown": 0.25},
+    ]
+    frame = pd.DataFrame(draws).assign(mode="none", share=0.5)
+    whole = list(tables.whose_table(frame))
+    earlier = [f"| {' | '.join(row)} |" for row in tables.whose_table(frame[:3])]
+    assert list(tables.whose_table(frame[3:], earlier)) == whole
+    of_layers = ["none", "another layer", "0.5", "4 of 5", "1", "0", ".250", ".500", "1.000", "1 of 2"]
+    assert whole[0] == [*of_layers, ".250", ".250"]

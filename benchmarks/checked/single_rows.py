@@ -1,16 +1,14 @@
 """The model of each row: how often it is right, alarms where one model made all rows, search of a mixed
-collection, and the time of a check; each function is one draw, and each table is made of many."""
+collection, and the time of a check; each function is one draw."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from benchmarks.checked.collections import (
     CALIBRATED,
@@ -23,10 +21,9 @@ from benchmarks.checked.collections import (
     with_near_duplicates,
     words,
 )
-from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.check.collection import check
-from relcore.check.mixed_search import PAIRS, advice, mixed_scores
+from relcore.check.mixed_search import PAIRS, mixed_scores
 from relcore.check.origins import OTHER
 from relcore.check.repair import map_to_space
 from relcore.scores.relevance import ndcg, relevance_matrix
@@ -319,88 +316,3 @@ def size(folder: str, other: str, draw: int) -> dict[str, Any]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     told = {"other": other, "seconds": seconds, "busy": busy, "before": before, "peak": peak}
     return told | {"answered": found.told is not None}
-
-
-# Tables.
-
-
-def interval(found: pd.Series) -> str:
-    """Count of draws with a 95 % interval (Jeffreys)."""
-    from scipy.stats import beta
-
-    k = int(found.sum())
-    n = len(found)
-    low = 0.0
-    if k:
-        low = beta.ppf(0.025, k + 0.5, n - k + 0.5)
-    high = 1.0
-    if k < n:
-        high = beta.ppf(0.975, k + 0.5, n - k + 0.5)
-    return f"{k} of {n} ({short(low)} to {short(high)})"
-
-
-def _means(part: pd.DataFrame, *columns: str) -> list[str]:
-    return [short(float(part[column].astype(float).mean())) for column in columns]
-
-
-def whose_table(some: pd.DataFrame) -> Iterator[list[str]]:
-    """A table with a row for each cell, and one for each kind of trusted rows over all other models."""
-    some = some.copy()
-    some["true_bound"] = some["false"] <= some.bound
-    kinds = {other: kind for kind, others in WHOSE_KINDS.items() for other in others}
-    some["kind"] = some.other.map(kinds)
-    cells = list(some.groupby(["mode", "kind", "share"]))
-    cells += list(some.groupby(["mode", "other", "share"], sort=False))
-    for (mode, other, share), one in cells:
-        told = one[one.answered]
-        either = told.either.astype(bool)
-        named = told[~either]
-        rates = [*_means(named, "false"), short(float(named["false"].max())), *_means(named, "power")]
-        bound = named[named.bound.notna()]
-        true = f"{int(bound.true_bound.sum())} of {len(bound)}"
-        counts = f"{len(told)} of {len(one)}", f"{int(either.sum())}", f"{int(named.swapped.sum())}"
-        yield [mode, other, f"{share:g}", *counts, *rates, true, *_means(told, "shifted", "unknown")]
-
-
-def nothing_table(some: pd.DataFrame) -> Iterator[list[str]]:
-    some = some.dropna(subset=["kind"])
-    some = some[some.unfit.eq("")]
-    alarms = some.verdict.isin(["two models", "suspicious"])
-    for kind in (*KINDS, *NEW_KINDS, "all"):
-        cells = [kind]
-        for mode in dict.fromkeys(NOTHING_MODES):
-            chosen = some["mode"] == mode
-            if kind != "all":
-                chosen &= some.kind == kind
-            cells.append(interval(alarms[chosen]))
-        yield cells
-
-
-def search_table(some: pd.DataFrame) -> Iterator[list[str]]:
-    """Means over the draws of a cell. `advised` is the gain of what is advised over one query."""
-    some = some.copy()
-    for column in ("both", "both_wrong", "repaired", "repaired_wrong"):
-        some[column] -= some.plain
-    for (name, other, share), one in some.groupby(["name", "other", "share"], sort=False):
-        ratio = float((one.alone / one.pure).mean())
-        two_queries = advice(share, as_good=ratio >= AS_GOOD) == "both models"
-        chose = "no"
-        if name in TUNED:
-            chose = "yes"
-        gains = [f"{one[column].mean():+.3f}".replace("+nan", "–") for column in _GAINS]
-        cells = [name, chose, other, f"{share:g}", short(ratio, 2), *_means(one, "pure", "plain"), *gains]
-        advised = "one query"
-        if two_queries:
-            advised = "two queries"
-        yield [*cells, advised]
-
-
-_GAINS = ("both", "both_wrong", "repaired", "repaired_wrong")
-
-
-def size_table(some: pd.DataFrame) -> Iterator[list[str]]:
-    for other, one in some.groupby("other"):
-        yield [
-            str(other),
-            *(short(float(one[name].max()), 2) for name in ("seconds", "busy", "before", "peak")),
-        ]
