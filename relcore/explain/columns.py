@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from relcore.base.errors import SpaceError
@@ -67,11 +68,9 @@ def families_of_spaces(pair: Match, hubs: np.ndarray, of_rows: str) -> Iterator[
     hubs : array (n,)
         How often a row is a neighbour of a query, over both spaces.
     """
-    from scipy.stats import rankdata
-
     families = []
     every = [space.norms.astype(np.float64) for space in (pair.source, pair.target)]
-    ranks = [rankdata(norms) for norms in every if np.ptp(norms) > _EQUAL_NORMS * norms.mean()]
+    ranks = [pd.Series(norms).rank() for norms in every if np.ptp(norms) > _EQUAL_NORMS * norms.mean()]
     if ranks:
         families.append(tenths("norm", np.mean(ranks, axis=0), "length of the vector", of_rows))
     families.append(tenths("hubness", hubs.astype(np.float64), "hubness", of_rows))
