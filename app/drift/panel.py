@@ -14,7 +14,7 @@ from app.drift.gate import draw_gate
 from app.drift.moved_map import draw_moved_rows
 from app.drift.passport import PASSPORT
 from app.glossary.card import caption
-from app.link.unpaired import draw_unpaired_rows
+from app.link.unpaired import draw_unconfirmed_links, draw_unpaired_rows
 from app.page_settings import remembered, segments
 from app.plain_text import plain
 from app.tables import report_table, short_numbers
@@ -24,12 +24,14 @@ from relcore.base.errors import NoCommonId
 from relcore.base.report import Report
 from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.chart import DriftChart
+from relcore.drift.check import FEWEST_ROWS as FEWEST_COMPARED
 from relcore.drift.check import Drift, DriftCheck, report
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 from relcore.drift.thresholds import Thresholds, as_toml
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, TABLES, DriftVerdict, by_severity
 from relcore.explain.explanation import FEWEST_ROWS, Explain
 from relcore.explain.moved import moved_in_words
+from relcore.spaces.ids import GuessedIds
 
 _HEIGHT = 400  # pixels; height of a table with many checks
 _ABOUT = (
@@ -80,12 +82,18 @@ def two_versions(workspace: Workspace) -> DriftInputs | None:
 
 
 def drift_of(setup: DriftInputs) -> Drift | None:
-    """The drift; None while a job computes it. If the two versions share no ids, the page says what to do."""
+    """The drift; None while a job computes it. If the two versions share no ids, or too few confirmed links,
+    the page says what to do."""
     try:
-        compute.matched_models(*setup.specs)
+        pair = compute.matched_models(*setup.specs)
     except NoCommonId:
         words = "**The two versions share no row ids.** Drift compares rows that both versions have embedded."
         draw_unpaired_rows(session.workspace(), setup.specs, words, "drift", _show_example)
+        return None
+    n_confirmed = compute.n_held_out(pair)
+    if isinstance(pair.ids, GuessedIds) and n_confirmed < FEWEST_COMPARED:
+        counts = (len(pair), n_confirmed, FEWEST_COMPARED)
+        draw_unconfirmed_links(setup.specs, counts, "Drift", _show_example)
         return None
     return results.result_of(
         DriftCheck(), setup.specs, label="Measure the drift", unasked_seconds=results.UNASKED_SECONDS

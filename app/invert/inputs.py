@@ -14,6 +14,7 @@ from app import compute, messages, session
 from app.compare.choosers import color_name
 from app.invert.inversions import inversion_of
 from app.items import Items, items_of
+from app.link.unpaired import draw_unconfirmed_links
 from app.page_settings import remembered
 from app.plain_text import plain
 from app.widgets import bound, choose_anchors, edit_setting, fitting
@@ -71,12 +72,14 @@ def inputs(workspace: Workspace) -> InvertInputs | None:
         return None
     pair = compute.matched_models(workspace.source, workspace.target)
     if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):
-        messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
+        n_confirmed = compute.n_held_out(pair, workspace.anchors)
+        counts = (len(pair), n_confirmed, compute.LEAST_HELD_OUT)
+        draw_unconfirmed_links((workspace.source, workspace.target), counts, "Invert")
         return None
+    found = st.container()
     st.caption(_idea(pair, workspace.inversion.route, len(workspace.anchors)))
     if not pair.others and compute.is_paired_by_order(workspace.source, workspace.target):
         st.caption(":material/link: Paired by row order. If that is wrong, Link finds the pairs.")
-    found = st.container()
     with found, st.spinner(f"Recovering {counted(len(pair), 'row')} …"):
         spec = _with_numbers(pair, workspace)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="invert-controls"):

@@ -26,7 +26,7 @@ from app.selection import places_of_selected, select
 from app.tables import brushing_table, report_table
 from app.widgets import choose_anchors
 from app.workspace import MOST_ANCHORS, Workspace
-from relcore.base.numbers import percent, short
+from relcore.base.numbers import counted, percent, short
 from relcore.invert.inversion import Inversion, InversionSpec, side_names
 from relcore.invert.recovery import Recovery, RecoveryErrors
 from relcore.invert.sliders import LiveInversion, SlidAnswers
@@ -99,8 +99,9 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     if pair.source.counts is None:
         rows = "rows"
     return (
-        f"<b>{percent(found.first)}</b> of the {rows} are recovered: among {found.among:,} true vectors, the"
-        f" right one is nearest. By chance, {percent(1 / found.among)}."
+        f"{counted(result.n_anchors, 'anchor')} recover <b>{percent(found.first)}</b> of the {rows}: of"
+        f" {found.among:,} true vectors, the right one is nearest to the recovered one. By chance,"
+        f" {percent(1 / found.among)}."
         f" <small>Measured on {found.n:,} held-out {rows}. Mean cosine of recovered and true vector:"
         f" {cosine}.{alike}</small>"
     )

@@ -1,4 +1,5 @@
-"""What can be done if the rows of two spaces are not paired: link them, use links, or show the example."""
+"""What can be done if the rows of two spaces are not paired: link them, use links, or show the example. And
+what can be done if they are paired by links, of which too few are confirmed."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from app import session
 from app.link.finished import draw_finished_links
 from app.places import CONNECT, go
 from app.workspace import Workspace
+from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
 
 
@@ -51,3 +53,37 @@ def draw_unpaired_rows(
                 type="tertiary",
                 on_click=show_example,
             )
+
+
+def draw_unconfirmed_links(
+    pair: tuple[SpaceSpec, SpaceSpec],
+    counts: tuple[int, int, int],
+    page: str,
+    show_example: Callable[[], None] | None = None,
+) -> None:
+    """Draw a box that says that `page` counts only confirmed links, with a button that opens Link to confirm
+    more. `counts` are the links, those of them that are confirmed, and those that the page needs."""
+    n_links, n_confirmed, needed = counts
+    place = page.lower()
+    with st.container(border=True, key="unconfirmed"):
+        missing = counted(needed - n_confirmed, "more confirmed pair")
+        st.markdown(
+            f"**{page} needs {missing}.** Link guessed {counted(n_links, 'pair')}, and a wrong guess would"
+            f" look like a difference between the models. Only confirmed pairs count: {needed} or more, now"
+            f" {n_confirmed}."
+        )
+        with st.container(horizontal=True):
+            if st.button(
+                "Confirm pairs in Link", key=f"{place}.confirm", icon=":material/hub:", type="primary"
+            ):
+                source, target = pair
+                session.edit("choose the two models", source=source, target=target)
+                go(CONNECT, "Link")
+            if show_example:
+                st.button(
+                    "Show the example instead",
+                    icon=":material/move_up:",
+                    key=f"{place}.example",
+                    type="tertiary",
+                    on_click=show_example,
+                )

@@ -28,6 +28,7 @@ from relcore.encoders.item_tables import read_pair_list
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.runs.entries import digest_of
+from relcore.scores.score import share_interval
 from relcore.spaces.matching import Match
 from relcore.stitch.try_it import CrossLingual, Pairs, RetrievalResult, RetrievalSpec, pair_up, retrieve
 
@@ -128,10 +129,9 @@ def _submit(missing: dict) -> None:
 
 
 def draw(workspace: Workspace) -> None:
-    messages.lead(
-        "Two encoders, one per language, were trained independently. Some sentences and their translations"
-        " are known. Does every other sentence find its translation among all sentences of the other"
-        " language?"
+    st.caption(
+        "Two encoders, one per language, were trained independently. Some pairs of a sentence and its"
+        " translation are known. Does every other sentence find its translation?"
     )
     try:
         if chosen := _chosen(workspace):
@@ -261,7 +261,11 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
     k = min(usual.k, max(1, n - n_anchors - 1))
     spec = RetrievalSpec(n_anchors=n_anchors, k=k, random_state=int(state))
     result = _retrieved(pair, (pair.source.name, pair.target.name), spec)
-    messages.lead(lead(result))
+    texts = [_texts_of(spec.dataset) if spec.dataset else {} for spec in specs]
+    nouns = ("row", "partner")
+    if all(texts):
+        nouns = ("sentence", "translation")
+    messages.lead(lead(result, nouns))
     recipe = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs)
     with st.container(key="wide"):
         exports.figure(recipe.draw(result), "languages.map")
@@ -269,11 +273,13 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
     if pair.n_zero:
         zero = f" Left out: {counted(pair.n_zero, 'pair')} with a zero vector."
     st.caption(
-        f"{counted(len(result.ids), 'query', 'queries')} through {counted(spec.n_anchors, 'known pair')},"
-        f" drawn at random; k = {spec.k}. Chance level: rows permuted.{zero} TF-IDF + SVD is fitted on all"
-        " sentences of its column, but on no pair."
+        f"Best method first. {counted(len(result.ids), 'query', 'queries')} through"
+        f" {counted(spec.n_anchors, 'known pair')}, drawn at random; k = {spec.k}. MRR: mean of 1 ÷ the rank"
+        " of the translation, 0 beyond k. Jaccard: share of the k nearest sentences that both languages have"
+        f" in common. Chance: rows permuted. The interval of 95 % is over the queries.{zero} TF-IDF + SVD is"
+        " fitted on all sentences of its column, but on no pair."
     )
-    _examples(specs, dict(pairs), result)
+    _examples(texts, nouns, dict(pairs), result)
 
 
 @compute.cached(24, "Searching …")
@@ -281,47 +287,58 @@ def _retrieved(pair: Match, names: tuple[str, str], spec: RetrievalSpec) -> Retr
     return retrieve(pair, spec)
 
 
-def lead(result: RetrievalResult) -> str:
-    best = max(result.scores, key=lambda name: result.scores[name]["first"])
+def lead(result: RetrievalResult, nouns: tuple[str, str]) -> str:
+    """The share that the best method finds, with its interval, as HTML. `nouns` are those of a query and of
+    its partner."""
+    (best, *others) = result.scores
     score = result.scores[best]["first"]
+    low, high = share_interval(score, score.n)
     before = ""
     if "absolute" not in result.scores:
         before = " Without stitching there is no score, as the widths differ."
     elif best != "absolute":
         before = f" Without stitching, <b>{percent(result.scores['absolute']['first'])}</b>."
+    best_of = ""
+    if others:
+        best_of = f", the best of {len(result.scores)} methods"
     return (
-        f"<b>{percent(score)}</b> of {counted(len(result.ids), 'query', 'queries')} find their partner"
-        f" first, by {METHODS[best].title}; chance level {percent(score.null.mean)}.{before}"
+        f"<b>{percent(score)}</b> (95 %: {percent(low)} to {percent(high)}) of"
+        f" {counted(len(result.ids), nouns[0])} find their {nouns[1]} first, by"
+        f" <b>{METHODS[best].title}</b>{best_of}. By chance, {percent(score.null.mean)}.{before}"
     )
 
 
-def _examples(specs: list[SpaceSpec], partner: dict[str, str], result: RetrievalResult) -> None:
-    st.markdown("### Nearest sentences")
+def _examples(
+    texts: Sequence[Mapping[str, str]],
+    nouns: tuple[str, str],
+    partner: dict[str, str],
+    result: RetrievalResult,
+) -> None:
+    query, answer = nouns
+    st.markdown(f"### Nearest {query}s")
     titles = {name: METHODS[name] for name in result.scores}
-    usual = None
-    if "whitened" in titles:
-        usual = "whitened"
-    method = segments("Method", titles, f"languages.method-{'-'.join(titles)}", usual)
+    method = segments("Method", titles, f"languages.method-{'-'.join(titles)}")
     first = result.found[method][:, 0]
     right = first == np.arange(len(first))
     order = np.argsort(right, kind="stable")[:SHOWN]
-    texts = [_texts_of(spec.dataset) if spec.dataset else {} for spec in specs]
     second = [partner.get(identifier, identifier) for identifier in result.ids]
+    st.caption(
+        f"Each line shows a {query} and the {query} found nearest on the other side. **✓ right**: it is"
+        f" its {answer} ({int(right.sum()):,} of {len(right):,}). **✗ wrong**: another {query}. Wrong ones"
+        f" come first; {counted(len(order), 'line')} shown."
+    )
     st.dataframe(
         {
             "answer": np.where(right[order], "✓ right", "✗ wrong"),
-            "query": [texts[0].get(result.ids[row], result.ids[row]) for row in order],
-            "found": [texts[1].get(second[first[row]], second[first[row]]) for row in order],
-            "partner": [texts[1].get(second[row], second[row]) for row in order],
+            query: [texts[0].get(result.ids[row], result.ids[row]) for row in order],
+            "nearest found": [texts[1].get(second[first[row]], second[first[row]]) for row in order],
+            f"its {answer}": [texts[1].get(second[row], second[row]) for row in order],
         },
         hide_index=True,
         key="languages.examples",
         column_config=dict.fromkeys(
-            ("query", "found", "partner"), st.column_config.TextColumn(width="large")
+            (query, "nearest found", f"its {answer}"), st.column_config.TextColumn(width="large")
         ),
-    )
-    st.caption(
-        f"{int(right.sum()):,} of {len(right):,} right. Errors first, {counted(len(order), 'row')} shown."
     )
 
 

@@ -91,6 +91,7 @@ def choose_study() -> Study | None:
         captions=[plain(f"{studies[kind].title} · {studies[kind].paper}") for kind in kinds],
         key=_KIND,
         label_visibility="collapsed",
+        horizontal=True,
         on_change=stay,
     )
     return studies[kind]
@@ -412,13 +413,13 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, place: str = "studies") -> str
             label_visibility="collapsed",
         )
         chart = chosen if chosen in charts else chart
-    if runs.study.reading:
-        st.caption(f"How to read it: {plain(runs.study.reading)}")
     # The figure has no title, because the conclusion stands above.
     exports.chart(
         chart_exportable(charts[chart]).interactive(exports.theme()),
         f"{place}.{runs.study.kind}.figure-{chart}",
     )
+    if runs.study.reading:
+        st.caption(f"How to read it: {plain(runs.study.reading)}")
     return chart
 
 
@@ -446,11 +447,18 @@ def draw_finished(spec: StudySpec, place: str) -> None:
 def page(workspace: Workspace) -> None:
     if (study := choose_study()) is None:
         return
-    introduce(study)
-    with st.expander("Method details", icon=":material/tune:", key="studies.details"):
-        st.caption(" ".join((study.__doc__ or "").split()))
-        spec = choose_options(study, workspace)
+    answer, beside = st.columns([2.9, 1], gap="large")
+    with beside:
+        with st.popover("Method details", icon=":material/tune:", key="studies.details"):
+            st.caption(" ".join((study.__doc__ or "").split()))
+            spec = choose_options(study, workspace)
         offer_files(spec)
+        introduce(study)
     runs = StudyRuns(study, spec)
-    control(runs)
-    draw(runs)
+    place = answer
+    if runs.progress(queue()).complete:  # the answer comes first
+        place = beside
+    with place:
+        control(runs)
+    with answer:
+        draw(runs)

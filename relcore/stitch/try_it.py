@@ -428,7 +428,7 @@ class RetrievalResult:
     ids : array (m,)
         Ids of the queries in the first space.
     scores : method → metric → Score
-        If the widths differ, methods that need equal widths are missing.
+        The method that finds most partners first leads. If the widths differ, some methods are missing.
     found : method → array (m, k)
         For each query, the indices of its nearest candidates in the second space, nearest first.
     """
@@ -527,7 +527,9 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
             "jaccard": near.jaccard(),
         }
         found[method] = near.second_lists
-    return RetrievalResult(spec, (pair.source.name, pair.target.name), pair.ids[rest], scores, found)
+    best_first = sorted(scores, key=lambda method: -scores[method]["first"])
+    ranked = {method: scores[method] for method in best_first}
+    return RetrievalResult(spec, (pair.source.name, pair.target.name), pair.ids[rest], ranked, found)
 
 
 def _comparable(

@@ -8,10 +8,13 @@ from streamlit.testing.v1 import AppTest
 
 from app.drift.gate import conditions
 from app.workspace import BUNDLED, History, Workspace
+from relcore.catalog.catalog import renamed_spec
+from relcore.catalog.renamed import put_pairing
 from relcore.cli import main
 from relcore.drift.measures import ROWS, Measure
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, TABLES, Check, DriftVerdict
 from relcore.passport.passport import Passport, PassportCard
+from relcore.runs.store import Store
 from tests.app.conftest import Session, save_space
 from tests.relcore.passport.test_check import FIRST, SECOND
 
@@ -209,6 +212,23 @@ def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
     assert counts.sum() == 800
     assert abs(counts["smaller part"] - 100) < 20
     assert at.get("plotly_chart")
+
+
+@pytest.mark.parametrize(
+    ("n_confirmed", "missing"), [(0, "10 more confirmed pairs"), (9, "1 more confirmed pair.")]
+)
+def test_guessed_links_of_which_too_few_are_confirmed_lead_to_link(tmp_path, n_confirmed, missing):
+    rows = np.random.default_rng(0).normal(size=(40, 6))
+    old, new = (save_space(tmp_path / f"{name}.npz", rows, name) for name in ("old", "new"))
+    pairs = [(f"old{row}", f"new{row}") for row in range(40)]
+    key = put_pairing(Store(tmp_path / "store"), pairs, [own for own, _ in pairs[:n_confirmed]])
+    linked = renamed_spec(new, key, "new · linked")
+    session = Session(None, Workspace((old, new, linked), old, linked), ("migrate", "Drift"))
+    assert any(missing in one.value for one in session.markdown)
+    assert not session.errors
+    session.click("drift.confirm").open("connect")
+    assert session.session_state["connect.tab"] == "Link"
+    assert session.workspace.models[:2] == (old, linked)
 
 
 def test_versions_without_shared_ids_are_linked_or_show_the_example(tmp_path):

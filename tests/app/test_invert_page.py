@@ -39,6 +39,8 @@ def test_numbers_are_the_cores(open_page):
     session = open_page(inversion=spec)
     found = invert_pair(pair_of(session), session.workspace.anchors, spec)
     assert mean_cosines(session) == {way: short(float(score)) for way, score in found.scores.items()}
+    opening = f"{len(session.workspace.anchors)} anchors recover <b>"
+    assert session.html.count(opening) == 1
 
 
 def test_auto_by_hand_and_as_published_are_steps(open_page):

@@ -42,6 +42,16 @@ def test_through_anchors_every_partner_of_rotated_space_is_found(rotated):
     assert result.scores["absolute"]["first"] < 0.1
 
 
+def test_the_best_method_comes_first(rotated):
+    one, other = rotated
+    noisy = LatentSpace(other.vectors + np.random.default_rng(1).normal(size=other.vectors.shape), other.ids)
+    result = retrieve(pair_up(one, noisy), SPEC)
+    first = [float(score["first"]) for score in result.scores.values()]
+    assert first == sorted(first, reverse=True)
+    assert first[0] > first[-1]
+    assert list(result.found) != list(result.scores)  # the order of METHODS begins with "absolute"
+
+
 def test_a_list_pairs_ids_that_differ(rotated):
     one, other = rotated
     renamed = LatentSpace(other.vectors[::-1], [f"q{row}" for row in range(119, -1, -1)], name="other")
