@@ -3,18 +3,22 @@ recipe."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import messages
 from app.page_settings import menu
+from relcore.base.access import is_shared
 from relcore.base.errors import SpaceError
-from relcore.base.records import without_paths
+from relcore.base.records import is_absolute, paths_of, without_paths
 from relcore.compare.notebook import how_to_open
 from relcore.export.atlas import NEIGHBOURS
 from relcore.figures.export import MEDIA_TYPES, Exportable
@@ -32,12 +36,14 @@ _GROUPS = {
     ),
     "Repeat": (
         {"json": "Recipe", "py": "Python script"},
-        "Recipe: all settings; `relscope figure FILE` draws the figure again in a terminal. Python script:"
-        " the same as code. Both read your data files again. They do not keep a selection or pairs of Link."
+        "Recipe: all settings; the command below draws the figure again from it, in the folder where you"
+        " saved it. Python script: the same as code. Both read your data files again. They do not keep a"
+        " selection or pairs of Link."
         " On another processor, maps by UMAP and t-SNE have other coordinates with the same neighbours.",
     ),
 }
 _FAILED = "relscope.failed-exports"
+_ANY_FOLDER = "FOLDER"  # stands for a folder that the app does not know
 
 
 def theme() -> Theme:
@@ -157,12 +163,33 @@ def _formats(
                     _latex_of_scores(scores(), key)
             about += " LaTeX: the scores. Embedding Atlas: a table for this free viewer of large maps."
         formats.caption(about)
+        if title == "Repeat":
+            _redraw_command(figure, formats)
     if atlas:
         with formats.expander("How to open the table in Embedding Atlas", icon=":material/terminal:"):
             st.caption(f"It has all columns, both maps and each row's {NEIGHBOURS} nearest rows. Open it by:")
             st.code(how_to_open(figure.filename("parquet")), language=None, wrap_lines=True)
     with formats:
         _say_what_failed(failed)
+
+
+def _redraw_command(figure: Exportable, place: DeltaGenerator) -> None:
+    command = redraw_command(figure)
+    place.code(command, language=None, wrap_lines=True)
+    if _ANY_FOLDER in command:
+        place.caption(f"{_ANY_FOLDER}: the folder with your data files.")
+
+
+def redraw_command(figure: Exportable) -> str:
+    """The command that draws the figure again from its recipe, run in the folder of the recipe. It names the
+    folders of the data files, except those of a shared app, which its users do not have."""
+    folders = [str(Path(path).parent) for path in paths_of(figure.recipe) if is_absolute(path)]
+    if folders and is_shared():
+        folders = [_ANY_FOLDER]
+    command = ["relscope", "figure", figure.filename("json")]
+    for folder in dict.fromkeys(folders):
+        command += ["--data", folder]
+    return shlex.join(command)
 
 
 def _latex_of_scores(printed: Exportable, key: str) -> None:

@@ -24,7 +24,7 @@ from relcore.compare.live_channel import N_SPREAD, SPREAD, page_units
 from relcore.compare.pictures import Panes
 from relcore.compare.scene import AXES, assemble_scene, with_look
 from relcore.export.atlas import atlas_table
-from relcore.figures.colorings import SELECTED_ROWS, Facet, StarLook
+from relcore.figures.colorings import SELECTED_ROWS, Facet, StarLook, passing
 from relcore.figures.export import Exportable
 from relcore.figures.scene import Clusters, Scene
 from relcore.files.saving import write_parquet
@@ -262,6 +262,16 @@ def _facets(asked: PaneInputs, view: View) -> tuple[Facet, ...]:
     return of_rows(compute.workspace_facets(asked.models, workspace), view.rows)
 
 
+def _passing(asked: PaneInputs) -> tuple[int, int] | None:
+    """How many of all rows pass the filter, and the number of rows. None without a filter."""
+    workspace = asked.workspace
+    if not workspace.look.filter:
+        return None
+    n = len(asked.models)
+    met = passing(compute.workspace_facets(asked.models, workspace), workspace.look.filter, n)
+    return int(np.count_nonzero(met)), n
+
+
 def show(
     drawing: Drawing,
     key: str,
@@ -281,6 +291,8 @@ def show(
         live=live.channel_of(key, drawing.offer),
         single=np.flatnonzero(np.isin(drawing.view.rows, single)).tolist(),
         worded=worded,
+        passing=_passing(drawing.inputs),
+        filter_note="scores are of all rows",
         edges=[_drawn_edges(joined, drawing.view.rows) for joined in drawing.inputs.edges],
     )
     # One value per pane: a representation has as many panes as there are spaces.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -32,11 +33,21 @@ _SEVERAL = ("multi-row", "single-cell")
 
 
 def chosen_rows(
-    table: pd.DataFrame, key: str, *, several: bool = False, hide_index: bool = True, **look: Any
+    table: pd.DataFrame,
+    key: str,
+    *,
+    several: bool = False,
+    hide_index: bool = True,
+    places: int | None = None,
+    **look: Any,
 ) -> list[int]:
-    """Draw a table, and return the numbers of the selected rows. `look` is passed to `st.dataframe`."""
+    """Draw a table, and return the numbers of the selected rows. With `places`, its numbers are drawn as by
+    `short_numbers`. `look` is passed to `st.dataframe`."""
     look |= {"selection_mode": _SEVERAL if several else _ONE, "hide_index": hide_index}
-    state = st.dataframe(table, key=key, on_select="rerun", **look)
+    shown = table
+    if places is not None:
+        shown = short_numbers(table, places)
+    state = st.dataframe(shown, key=key, on_select="rerun", **look)
     # Ignore rows beyond the end, because the selection may come from an earlier, longer table.
     return [row for row in rows_of_state(state) if row < len(table)]
 
@@ -46,14 +57,16 @@ def rows_of_state(state: Any) -> list[int]:
     return list(dict.fromkeys([*state.selection.rows, *(row for row, _ in state.selection.cells)]))
 
 
-def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
-    """Draw a table with a column "id". Rows that are selected in the table are also selected in the panes."""
+def brushing_table(table: pd.DataFrame, key: str, places: int = 3, **look: Any) -> None:
+    """Draw a table with a column "id", and its numbers with `places` decimals. Rows that are selected in the
+    table are also selected in the panes."""
     place = f"{key}-{digest_of(table['id'].tolist())[:8]}"
 
     def brush() -> None:
         session.select(tuple(table["id"].iloc[rows_of_state(st.session_state[place])]))
 
-    st.dataframe(table, key=place, hide_index=True, on_select=brush, selection_mode=_SEVERAL, **look)
+    shown = short_numbers(table, places)
+    st.dataframe(shown, key=place, hide_index=True, on_select=brush, selection_mode=_SEVERAL, **look)
 
 
 EXPLANATIONS = {
@@ -95,10 +108,12 @@ def _rows_scored(scores: Mapping[str, Mapping[str, Score]], representation: str)
     return ""
 
 
-def short_numbers(table: pd.DataFrame) -> Styler:
-    """The table for `st.dataframe`, with numbers as in our sentences: ``.975``, ``−.021``, ``20,000``."""
+def short_numbers(table: pd.DataFrame, places: int = 3) -> Styler:
+    """The table for `st.dataframe`, with numbers as in our sentences: ``.975``, ``−.021``, ``20,000``. The
+    browser shows them so in columns without a format of their own, and sorts them as numbers."""
     whole = dict.fromkeys(table.select_dtypes("integer"), _whole_number)
-    return table.style.format(whole | dict.fromkeys(table.select_dtypes("float"), short))
+    broken = dict.fromkeys(table.select_dtypes("float"), partial(short, places=places))
+    return table.style.format(whole | broken)
 
 
 def _whole_number(number: int) -> str:

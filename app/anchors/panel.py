@@ -70,13 +70,10 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
     )
     near = {f"near in {name}": column for name, column in zip(names, found, strict=True)}
     shown, look = with_items(items_of(workspace), table.assign(**near))
-    look.setdefault("column_config", {})["agreement"] = st.column_config.NumberColumn(
-        format="%.3f", width=100
-    )
+    look.setdefault("column_config", {})["agreement"] = st.column_config.NumberColumn(width=100)
     look["height"] = "content" if len(ids) < 9 else 340
-    chosen = tuple(
-        shown["id"].iloc[chosen_rows(shown, f"audit.table-{digest_of(ids)[:8]}", several=True, **look)]
-    )
+    key = f"audit.table-{digest_of(ids)[:8]}"
+    chosen = tuple(shown["id"].iloc[chosen_rows(shown, key, several=True, places=3, **look)])
     with st.container(horizontal=True):
         label = "Remove it"
         if len(ids) > 1:

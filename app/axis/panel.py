@@ -136,10 +136,9 @@ def _result(workspace: Workspace, task: PoleAxis, found: AxisPlaces) -> None:
         titles = {"source percentile": first, "target percentile": second, "difference": "difference"}
         table = found.table().head(_MOST_LISTED)[["id", *titles]]
         look = {
-            name: st.column_config.NumberColumn(plain(title), format="%.0f", width=110)
-            for name, title in titles.items()
+            name: st.column_config.NumberColumn(plain(title), width=110) for name, title in titles.items()
         }
-        brushing_table(table, "axis.rows", height=380, column_config=look)
+        brushing_table(table, "axis.rows", places=0, height=380, column_config=look)
         st.caption(
             f"Percentile of each row: 0 is nearest to {plain(start)}, 100 to {plain(end)}. Click a row to"
             " select it in the maps."

@@ -74,6 +74,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     found,
     moved,
     watchSliders,
+    inspector: () => document.querySelector(":is(.relscope-picture, .relscope-text, .relscope-word)"),
     watched: () => Number(barsShown()?.dataset.row ?? -1),
     background: "var(--st-background-color)",
     scroller: (root) => root.closest('[data-testid="stMain"]'),

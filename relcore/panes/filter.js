@@ -11,12 +11,20 @@ class Filter {
     this.clear = element("button", "ls-link", { type: "button", "aria-label": "Clear the filters" }, "Clear");
     this.clear.addEventListener("click", () => (this.met.clear(), this.apply(true)));
     this.list = element("div", "ls-facets");
+    // While the filter is closed, this line says that it holds.
+    this.marked = element("span");
+    const ends = element("button", "ls-link", { type: "button" }, "Clear filter");
+    ends.addEventListener("click", () => this.clear.click());
+    this.mark = element("div", "ls-filtered", { hidden: "", role: "status" }, this.marked, ends);
     this.root = element("section", "ls-filter", { hidden: "", "aria-label": "Filter" }, element("div", "ls-filter-head", {}, element("strong", "", {}, "Filter"), this.say, this.clear), this.list);
   }
 
-  /* `facets`: { column, title, names, edges, texts }, `codes` of the n rows for each, and `conditions` as Python has them. */
-  set(facets, codes, conditions, n) {
+  /* `facets`: { column, title, names, edges, texts }, `codes` of the n rows for each, and `conditions` as Python has them. `passing`: how
+     many of all rows meet these conditions, and how many rows there are; null if only the drawn rows are known. `note` ends the line. */
+  set(facets, codes, conditions, n, passing = null, note = "") {
     const shape = JSON.stringify(facets);
+    this.passing = passing;
+    this.note = note;
     this.codes = codes;
     this.n = n;
     if (shape !== this.told) {
@@ -43,6 +51,7 @@ class Filter {
   }
 
   apply(settled) {
+    this.passing = null; // it was about other conditions
     this.count();
     this.changed(settled);
   }
@@ -72,6 +81,15 @@ class Filter {
     });
     this.say.textContent = this.out ? `${kept.toLocaleString()} of ${n.toLocaleString()} drawn rows pass; the others are grey` : `The bars count the ${n.toLocaleString()} drawn rows; a filter applies to all rows`;
     this.clear.hidden = !this.out;
+    const [passed, all] = this.passing ?? [kept, n];
+    const rows = this.passing ? "rows" : "drawn rows";
+    this.marked.textContent = `Filter: ${passed.toLocaleString()} of ${all.toLocaleString()} ${rows} in colour, the others grey${this.note && `; ${this.note}`}`;
+    this.show(!this.root.hidden);
+  }
+
+  show(shown) {
+    this.root.hidden = !shown;
+    this.mark.hidden = shown || !this.out;
   }
 
   frame(facet, ...children) {
@@ -128,11 +146,19 @@ class Filter {
       const [from, to] = met ? [met.indexOf(1), met.lastIndexOf(1)] : [0, last];
       [low.value, high.value] = [from, Math.min(to, last)];
       const ends = [facet.texts[from], facet.texts[Math.min(to, last) + 1]];
-      words.textContent = `${from ? "" : "≤ "}${ends[0]} … ${to < last ? "" : "≥ "}${ends[1]}`; // all rows are in the bars, of a scale without the outermost
+      words.textContent = rangeInWords(...ends, from > 0, to < last);
       [low, high].forEach((one, end) => one.setAttribute("aria-valuetext", ends[end]));
     };
     return { root: this.frame(facet, words, element("div", "ls-bars", { "aria-hidden": "true" }, ...bars), element("div", "ls-ends", {}, low, high)), show };
   }
+}
+
+/* A range of numbers. A bar at an end of the scale also counts the rows beyond it, so a range that reaches there has no bound. */
+function rangeInWords(low, high, isAbove, isBelow) {
+  if (isAbove && isBelow) return `${low} to ${high}`;
+  if (isAbove) return `${low} or more`;
+  if (isBelow) return `${high} or less`;
+  return `all; most from ${low} to ${high}`;
 }
 
 /* Which codes of a facet meet a condition, as `Facet.meets` in Python. */

@@ -4,6 +4,7 @@
      send(events): takes all events that Python has not answered yet, the oldest first;
      load(address): gives a promise of the Blob of a file that the payload names;
      open(live, answered, ended), optional: opens a channel { send, close } for an anchor that is dragged, see `Hand`;
+     inspector(), optional: gives the element below or beside the panes that describes the selected row, or null;
      watched(), optional: gives the row whose similarities to the anchors are shown, or -1;
      moved(number, similar, id), optional: hears where an anchor moves: its number, from 0 on, these similarities to it in each model, and the
      id of its row; number -1 where it is back;
@@ -64,10 +65,10 @@ class LinkedScatter {
     this.hint = element("div", "ls-hint", { hidden: "" });
     const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint, this.hand.fewer);
     this.caption = element("figcaption", "ls-caption");
-    this.tip = new Tip();
+    this.tip = new Tip(() => this.header.mute && this.panes.forEach((pane) => pane.redraw()));
     const selection = element("span", "ls-selection", {}, this.status, this.toolbar.buttons.clear);
     const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.hand.spoken, selection, this.toolbar.root));
-    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.filter.root, frame, this.caption, this.tip.root);
+    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.filter.root, this.filter.mark, frame, this.caption, this.tip.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.room = new Room(this.root, this.grid, this.caption);
     parent.append(this.root);
@@ -177,10 +178,10 @@ class LinkedScatter {
     this.toolbar.buttons.filter.hidden = !header.filters && !header.facets.length;
     const codes = header.facets.map((_, i) => fresh(`facet${i}`));
     const unheard = this.unanswered.some((event) => event.kind === "filter");
-    const said = (one) => JSON.stringify([one?.facets, one?.filter]);
+    const said = (one) => JSON.stringify([one?.facets, one?.filter, one?.passing]);
     if (!codes.some(Boolean) && (said(past) === said(header) || unheard)) return false;
     const before = this.filter.out;
-    this.filter.set(header.facets, header.facets.map((_, i) => take(`facet${i}`, Uint8Array)), unheard ? this.filter.conditions : header.filter, header.n);
+    this.filter.set(header.facets, header.facets.map((_, i) => take(`facet${i}`, Uint8Array)), unheard ? this.filter.conditions : header.filter, header.n, unheard ? null : header.passing, header.filterNote);
     this.toolbar.count("filter", this.filter.met.size);
     if (!header.facets.length || !past?.facets.length) this.showFilter(header.facets.length > 0 && (openFilters.has(location.pathname) || (!past && header.filter.length > 0)));
     return Boolean(before || this.filter.out);
@@ -193,7 +194,7 @@ class LinkedScatter {
 
   showFilter(shown) {
     if (this.header.facets.length) openFilters[shown ? "add" : "delete"](location.pathname);
-    this.filter.root.hidden = !shown;
+    this.filter.show(shown);
     this.toolbar.press("filter", shown);
     this.room.fit();
   }
@@ -214,7 +215,9 @@ class LinkedScatter {
     }
     this.select(this.rows);
     this.toolbar.count("filter", this.filter.met.size);
-    if (settled) this.tell("filter", this.filter.conditions);
+    if (!settled) return;
+    this.room.fit();
+    this.tell("filter", this.filter.conditions);
   }
 
   /* Take names and turn from Python, unless it has not answered a change that was made here. */
@@ -300,7 +303,7 @@ class LinkedScatter {
   }
 
   setStars(pane, rows, header = this.header) {
-    pane.stars.set(rows, header, this.stars.look, (row) => pane.coloring.colorOf(row), (row) => this.idOf(row), this.hand.put);
+    pane.stars.set(rows, header, this.stars.look, (row) => pane.coloring.colorOf(row), (row) => this.nameOf(row, pane) || this.idOf(row), this.hand.put);
   }
 
   starred(look, settled) {
@@ -374,6 +377,12 @@ class LinkedScatter {
     return this.tip.texts?.texts?.at(row) || this.idOf(row);
   }
 
+  /* What names a row on the maps: its id or, if the ids are plain numbers, its text or its class; "" if it has neither. */
+  nameOf(row, pane = this.panes[0]) {
+    if (!this.header.mute) return this.idOf(row);
+    return this.tip.texts?.texts?.at(row) || pane.coloring.say(row) || this.tip.notes?.texts?.at(row) || "";
+  }
+
   /* The number of an anchor among all anchors, including those that are not drawn; 0 for other rows. */
   numberOf(row) {
     return this.header.numbers[this.anchors.indexOf(row)] ?? 0;
@@ -388,6 +397,15 @@ class LinkedScatter {
     const [category, number] = [pane.coloring.say(row), this.numberOf(row)];
     const drags = number > 0 && !this.hand.held && this.hand.drags(pane);
     this.tip.show(row, this.cells?.[row], { id: this.idOf(row), category, color: pane.coloring.colorOf(row), anchor: number, drags, under: pane.under(row) });
+    this.tip.place(pane.pixel(row), pane.plot, this.root);
+  }
+
+  /* A finger is on this row: say which row it is, beside the point, with a way to its neighbours. */
+  tapped(row, pane) {
+    this.hovered(-1, pane);
+    this.hovered(row, pane);
+    const inspector = this.place.inspector;
+    if (inspector?.()) this.tip.offer("See its neighbours", () => inspector()?.scrollIntoView({ block: "start", behavior: "smooth" }));
     this.tip.place(pane.pixel(row), pane.plot, this.root);
   }
 

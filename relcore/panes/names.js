@@ -197,11 +197,11 @@ class Names {
       this.rings.children[i].classList.toggle("ls-dashed", owner.header.single?.includes(row) ?? false);
       taken.add([x - RING, y - RING, x + RING, y + RING]); // or one could not tell whose a name is
     });
-    for (const row of owner.header.mute ? [] : chosen) if (!pane.stars.told.has(row)) put(row, shortened(owner.idOf(row)), "chosen");
+    for (const row of chosen) if (!pane.stars.told.has(row)) this.putName(put, pane, owner, row, "chosen");
     if (owner.named) {
       for (const { row, text, color, rows } of this.groups) put(row, shortened(text), "group", color, rows);
       this.placeHeaps(pane, put, visible);
-      if (!owner.header.mute) this.placeRows(pane, owner, put, width, height);
+      this.placeRows(pane, owner, put, width, height);
     }
     while (this.texts.children.length > this.used) this.texts.lastChild.remove();
   }
@@ -248,8 +248,13 @@ class Names {
       const [x, y] = [units[2 * row], units[2 * row + 1]];
       if (x < low[0] || x > high[0] || y < low[1] || y > high[1] || pane.hides(row)) continue;
       if (named.has(row) || (pane.flags[row] & wanted) !== wanted || out?.[row]) continue;
-      if (put(row, shortened(owner.idOf(row)), "row")) left -= 1;
+      if (this.putName(put, pane, owner, row, "row")) left -= 1;
     }
+  }
+
+  putName(put, pane, owner, row, kind) {
+    const name = owner.nameOf(row, pane);
+    return name !== "" && put(row, shortened(name), kind);
   }
 
   write(text, x, y, kind, color) {

@@ -60,7 +60,7 @@ class Pane {
     this.ring = element("circle", "ls-ring", { r: 8, visibility: "hidden" });
     this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.contours.root, this.edges.root, this.near.root, this.names.root, this.stars.root, ...this.axes, this.ring, this.lasso);
     this.plot = element("div", "ls-plot", {}, this.density, this.canvas, this.overlay, this.key.root);
-    this.root = element("section", "ls-pane", {}, element("header", "ls-heading", {}, this.title, this.note), this.plot);
+    this.root = element("section", "ls-pane", {}, element("header", "ls-heading", {}, this.title, this.note), this.plot, zoomButtons(this));
     this.points = pointsOn(this.canvas);
     this.points.onchange = () => this.redraw();
     this.observer = new ResizeObserver(() => {

@@ -189,6 +189,10 @@ class PaneSettings:
     tool : str
     filters : bool
         Whether Python sends facets on request.
+    passing : (number of rows that pass the filter, number of rows), optional
+        Of all rows, not only of the drawn ones. Without it, the panes count the drawn rows.
+    filter_note : str
+        The end of the line that says that a filter holds.
     live : dict, optional
         The address that answers requests while an anchor is dragged, or the reason why none does.
     single : row numbers
@@ -208,6 +212,8 @@ class PaneSettings:
     dark: bool | None = None
     tool: str = "lasso"
     filters: bool = False
+    passing: tuple[int, int] | None = None
+    filter_note: str = ""
     live: Mapping[str, Any] | None = None
     single: Sequence[int] = ()
     worded: bool = False
@@ -218,6 +224,7 @@ class PaneSettings:
         """The settings under the names that the scripts of the panes know."""
         settings = dict(vars(self))
         settings["linkZoom"] = settings.pop("link_zoom")
+        settings["filterNote"] = settings.pop("filter_note")
         return settings
 
 

@@ -9,7 +9,7 @@ function column(address, load) {
   if (!files.has(address)) {
     const loaded = { texts: null };
     files.set(address, loaded);
-    load(address)
+    loaded.ready = load(address)
       .then((blob) => blob.arrayBuffer())
       .then((buffer) => (loaded.texts = new TextColumn(new Uint8Array(buffer))))
       .catch(() => files.delete(address)); // asked for again with the next payload
@@ -18,7 +18,9 @@ function column(address, load) {
 }
 
 class Tip {
-  constructor() {
+  /* `arrived` hears that texts or notes have come. */
+  constructor(arrived) {
+    this.arrived = arrived;
     this.root = element("div", "ls-tip", { hidden: "" });
   }
 
@@ -28,6 +30,7 @@ class Tip {
     this.columns = { texts, notes };
     this.texts = texts ? column(texts, load) : null;
     this.notes = notes ? column(notes, load) : null;
+    for (const one of [this.texts, this.notes]) if (one && !one.texts) one.ready.then(this.arrived);
     this.layout = layout;
     if (this.sheet?.address === sheet) return;
     this.dispose();
@@ -57,6 +60,13 @@ class Tip {
     if (facts.length) words.append(element("span", "", {}, ...dot, facts.join(" · ")));
     this.root.replaceChildren(...this.picture(cell, id), words);
     this.root.hidden = false;
+  }
+
+  /* Add a button to what is shown. */
+  offer(label, act) {
+    const button = element("button", "ls-link", { type: "button" }, label);
+    button.addEventListener("click", act);
+    this.root.querySelector(".ls-words").append(button);
   }
 
   picture(cell, id) {

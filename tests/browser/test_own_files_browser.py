@@ -30,6 +30,10 @@ def test_a_filter_comes_back_with_the_link(page, own):
     page.keyboard.press("Escape")
     page.locator(".ls-filter").wait_for(state="hidden")
     assert page.locator(".ls-status").inner_text() == status
+    mark = page.locator(".ls-filtered")
+    assert mark.is_visible()
+    assert f"Filter: {kept.split()[0]} of {N}" in mark.inner_text()
+    assert "scores are of all rows" in mark.inner_text()
     button = page.locator("[data-tool=filter]")  # says that a closed filter still filters
     assert button.inner_text().split() == ["Filter", "1"]
     assert button.get_attribute("aria-label").endswith("; 1 condition holds")
@@ -39,6 +43,7 @@ def test_a_filter_comes_back_with_the_link(page, own):
     opened(page, page.evaluate("location.href"))
     assert page.locator(".ls-kept").inner_text() == kept
     page.get_by_role("button", name="Clear the filters").click()
+    assert not mark.is_visible()
     assert page.locator(".ls-kept").inner_text().startswith(f"The bars count the {N} drawn rows")
     assert button.inner_text().split() == ["Filter"]
     assert "holds" not in button.get_attribute("aria-label")

@@ -301,7 +301,7 @@ def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
         "((filter) => { const seen = []; filter.views = [0, 1].map((i) => ({ show: (counts) => (seen[i] = [...counts]) }));"
         " filter.set(facets, [genre, year], conditions, genre.length); return [[...filter.out], seen, filter.conditions]; })"
         "(Object.assign(Object.create(Filter.prototype),"
-        " { told: JSON.stringify(facets), facets, met: new Map(), say: {}, clear: {} }))",
+        " { told: JSON.stringify(facets), facets, met: new Map(), say: {}, clear: {}, marked: {}, mark: {}, root: {} }))",
         facets=header,
         genre=classes.codes,
         year=number.codes,
@@ -313,6 +313,19 @@ def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
     np.testing.assert_array_equal(counts[0], np.bincount(classes.codes[inside], minlength=256))
     np.testing.assert_array_equal(counts[1], np.bincount(number.codes[chosen], minlength=256))
     assert [Condition(**one | {"classes": tuple(one["classes"])}) for one in back] == list(conditions)
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "told"),
+    [
+        (False, False, "all; most from .1 to 2"),
+        (True, False, ".1 or more"),
+        (False, True, "2 or less"),
+        (True, True, ".1 to 2"),
+    ],
+)
+def test_a_range_of_a_filter_is_told_in_words(above, below, told):
+    assert run("rangeInWords('.1', '2', above, below)", above=above, below=below) == told
 
 
 def test_file_follows_anchor_as_server_does():

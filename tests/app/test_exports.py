@@ -1,0 +1,56 @@
+"""The export menu: the command that it prints."""
+
+import shlex
+
+import numpy as np
+import pandas as pd
+
+from app.exports import redraw_command
+from relcore import AxisChart, PoleAxis, SpaceSpec
+from relcore.base.access import ENVIRONMENT
+from relcore.cli import main
+from relcore.figures.export import Exportable
+
+
+def _figure(recipe):
+    return Exportable("relscope-test", None, lambda style: None, pd.DataFrame, recipe)
+
+
+def test_the_command_names_the_folder_of_each_data_file():
+    ends = {"source": _file("/data/my words/old.npy"), "target": _file("/other/new.npy")}
+    words = shlex.split(redraw_command(_figure(ends)))
+    assert words[:2] == ["relscope", "figure"]
+    assert words[3:] == ["--data", "/data/my words", "--data", "/other"]
+
+
+def test_the_command_of_bundled_spaces_needs_no_folder():
+    bundled = {"source": {"source": "bundled", "name": "word2vec-novels"}}
+    assert "--data" not in redraw_command(_figure(bundled))
+
+
+def test_the_command_of_a_shared_app_tells_no_folder(monkeypatch):
+    monkeypatch.setenv(ENVIRONMENT, "1")
+    command = redraw_command(_figure({"source": _file("/data/old.npy"), "target": _file("/data/new.npy")}))
+    assert command.endswith("--data FOLDER")
+    assert "/data" not in command
+
+
+def test_the_command_runs_as_it_stands(tmp_path, monkeypatch):
+    data = tmp_path / "my data"
+    downloads = tmp_path / "downloads"
+    data.mkdir()
+    downloads.mkdir()
+    rng = np.random.default_rng(0)
+    for name in ("old", "new"):
+        np.save(data / f"{name}.npy", rng.normal(size=(40, 5)))
+    ends = [SpaceSpec("file", str(data / f"{name}.npy")) for name in ("old", "new")]
+    drawn = AxisChart(source=ends[0], target=ends[1], axis=PoleAxis(("0",), ("1",))).draw()
+    (downloads / drawn.filename("json")).write_bytes(drawn.bytes("json"))
+    monkeypatch.chdir(downloads)
+    words = shlex.split(redraw_command(drawn))
+    assert not main([*words[1:], "-o", "again.csv"])
+    assert (downloads / "again.csv").read_bytes() == drawn.bytes("csv")
+
+
+def _file(path):
+    return {"source": "file", "name": path}
