@@ -10,9 +10,8 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute, results, session
+from app import compute, session
 from app.page_settings import remembered
-from app.plain_text import plain
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.base.access import all_uploads
 from relcore.base.names import STRATEGIES
@@ -89,39 +88,6 @@ def _short_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
         if not short[spec] or counts[short[spec]] > 1:
             short[spec] = label
     return short
-
-
-_MOST_PILLS = 16  # of more spaces, a list is easier to search
-
-
-def several_spaces(
-    label: str, spaces: Sequence[SpaceSpec], key: str, most: int, usual: Sequence[SpaceSpec] | None = None
-) -> list[SpaceSpec]:
-    """The spaces that the user chose, in order. By default, these are the first `most` of the `usual` ones or
-    of all. Few spaces are all in sight, and a click adds or removes one."""
-    labels = space_labels(spaces)
-    if len(labels) <= min(most, _MOST_PILLS):
-        short = _short_labels(spaces)
-        chosen = remembered(
-            st.pills,
-            label,
-            list(labels),
-            default=list(labels if usual is None else usual),
-            format_func=lambda spec: plain(short[spec]),  # pills render Markdown
-            key=f"{key}-{results.place_of(spaces)}",
-            selection_mode="multi",
-            help="Click a model to add it, or to leave it out.",
-        )
-        return [spec for spec in spaces if spec in chosen]
-    return remembered(
-        st.multiselect,
-        label,
-        list(labels),
-        default=list(labels if usual is None else usual)[:most],
-        format_func=labels.get,
-        key=f"{key}-{results.place_of(spaces)}",
-        max_selections=most,
-    )
 
 
 def space_choosers(workspace: Workspace) -> None:

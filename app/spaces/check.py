@@ -13,6 +13,7 @@ from app.asking import Panel
 from app.page_settings import remembered
 from app.plain_text import plain, plain_html
 from app.results import place_of, result_of
+from app.spaces.repair import draw_repair
 from app.tables import report_table
 from app.widgets import space_labels
 from app.workspace import Workspace
@@ -28,10 +29,12 @@ _NONE = "no reference"
 
 @dataclass(frozen=True, eq=False)
 class CheckInputs:
-    """The space to check and, if chosen, trusted rows, with their specs."""
+    """The space to check and, if chosen, trusted rows, with their specs. `others` are all spaces of the
+    session, which may hold rows that were embedded again."""
 
     specs: tuple[SpaceSpec, ...]
     spaces: tuple[LatentSpace, ...]
+    others: tuple[SpaceSpec, ...]
 
     @property
     def trusted(self) -> SpaceSpec | None:
@@ -70,7 +73,7 @@ def inputs(workspace: Workspace) -> CheckInputs | None:
     specs = (spec,)
     if trusted != _NONE:
         specs = (spec, trusted)
-    return CheckInputs(specs, tuple(spaces[one] for one in specs))
+    return CheckInputs(specs, tuple(spaces[one] for one in specs), tuple(spaces))
 
 
 def checked(setup: CheckInputs) -> Checked | None:
@@ -115,6 +118,8 @@ def _next_steps(setup: CheckInputs, found: Checked) -> None:
             st.caption("Choose trusted rows above to get a p-value for each row.")
     content = delimited_text(rows).encode()
     exports.download("Download all rows, ranked", content, f"{space.name}-check.csv", "text/csv", "check.csv")
+    if found.verdict in ("two models", "suspicious"):
+        draw_repair(setup.specs[0], found, setup.others)
 
 
 _PANEL = Panel(inputs, checked, report)

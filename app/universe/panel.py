@@ -20,159 +20,25 @@ from app import compute, exports, jobs, messages, results, session, sharing
 from app.glossary.card import caption
 from app.items import draw_rows, found_html, items_of, rows_html
 from app.page_settings import remembered, segments
-from app.places import CONNECT, DATA, EXPLORE, go
+from app.places import CONNECT, EXPLORE, go
 from app.plain_text import bold_numbers, plain, plain_html
 from app.spaces.pairing import replace_spaces
 from app.tables import report_table
-from app.widgets import several_spaces, space_name
+from app.universe.choosing import DROPPED, MODELS, choose_models, share_rows, with_models_of_the_session
+from app.universe.scores import OPENS, compare, compare_scores
+from app.widgets import space_name
 from app.workspace import BUNDLED, Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
-from relcore.base.names import METRICS
-from relcore.base.numbers import counted, short
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec, base_of, numbered_spec
 from relcore.catalog.naming import EXAMPLES, example_spaces
-from relcore.compare.all_pairs import AllPairs, metrics_among_spaces, pair_matrices
-from relcore.compare.pictures import PairMap
 from relcore.engine.nearest import nearest
 from relcore.figures.export import Exportable
-from relcore.scores.score import PairScores
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
 from relcore.universe.charts import CHARTS, MOST_LINED, UniverseChart, charts_of
-from relcore.universe.universe import MOST_SPACES, SUFFIX, Universe, UniverseSpec
-
-OPENS = "relscope.universe-opens"
-
-
-def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
-    """Draw scores of these spaces that need no common space, such as CKA."""
-    spaces = [compute.load_space(spec) for spec in specs]
-    known = set(METRICS.working())
-    keep = {"persist_state": "session"}
-    titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
-    choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    # Limit the width, because narrow cells are easier to compare.
-    picture = st.container(width=320 + 160 * len(specs))
-    with choosers:
-        metric = st.selectbox(
-            "Score",
-            list(titles),
-            format_func=titles.get,
-            help="; ".join(f"{titles[name]}: {METRICS[name].help}" for name in titles),
-            width=280,
-            key="all-pairs.metric",
-            **keep,
-        )
-        grouped = st.toggle(
-            "Group similar spaces",
-            key="all-pairs.grouped",
-            help="Puts similar spaces side by side (average-linkage clustering of 1 − score).",
-            **keep,
-        )
-    settings = {
-        "anchors": workspace.anchors,
-        "projection": workspace.projection,
-        "k": workspace.k,
-        "n_queries": compute.LIVE_QUERIES,
-    }
-    with picture:
-        if "anchors" in METRICS[metric].needs and not workspace.anchors:
-            messages.no_anchors()
-            return
-        result = results.result_of(
-            AllPairs.of(metric, **settings),
-            specs,
-            label=f"Compare {counted(len(spaces) * (len(spaces) - 1) // 2, 'pair')}",
-            spaces=spaces,
-            slower=2.0,
-        )
-        if result is None:
-            return
-        _heat_map(workspace, dict(zip(result.names, specs, strict=True)), result, grouped)
-    caption(_circumstances(result))
-    digests = tuple(space.digest for space in spaces)
-    recipe = PairMap(tuple(specs), digests, grouped=grouped, metric=metric, **settings)
-    exports.export_bar(recipe.draw(result), "all-pairs")
-
-
-def _heat_map(workspace: Workspace, by_name: dict[str, SpaceSpec], result: PairScores, grouped: bool) -> None:
-    from relcore.figures.screen_matrices import matrices_figure
-
-    shown = result.grouped() if grouped else result
-    pair = (workspace.source, workspace.target)
-    names = {spec: name for name, spec in by_name.items()}
-    framed = tuple(names.get(spec, "") for spec in pair)
-    figure = matrices_figure(pair_matrices(shown, framed), exports.theme(), width=760)
-    drawn = [by_name[name] for name in shown.names]
-
-    def pick(points: Sequence[Mapping[str, Any]]) -> None:
-        if chosen := pair_of(points, drawn):
-            session.guarded(compare, *chosen)
-
-    # The key contains the selected pair, because Streamlit ignores a second click on a selected cell.
-    exports.chart(figure, f"all-pairs.map-{results.place_of(pair)}", picked=pick)
-
-
-def compare(source: SpaceSpec, target: SpaceSpec) -> None:
-    """Open Explore with this pair in the next run. Spaces of an example are added to the session."""
-    spaces = session.workspace().spaces
-    new = tuple(spec for spec in (source, target) if spec not in spaces)
-    session.edit(
-        f"compare {space_name(source)} and {space_name(target)}",
-        spaces=(*spaces, *new),
-        source=source,
-        target=target,
-    )
-    st.session_state[OPENS] = True
-
-
-def pair_of(
-    points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]
-) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The two spaces of the clicked cell. Returns None without a click, and for a cell on the diagonal."""
-    if not points:
-        return None
-    _, i, j = points[0]["customdata"]
-    return (drawn[i], drawn[j]) if i != j else None
-
-
-def _circumstances(result: PairScores) -> str:
-    n = len(result.names)
-    pairs = [result.scores[i][j] for i in range(n) for j in range(i + 1, n)]
-    scores = [score for score in pairs if score is not None]
-    if not scores:
-        return "None of these spaces can be compared with another; hover over a cell to see why."
-    counts = sorted({score.n for score in scores})
-    if len(counts) == 1:
-        rows = f"{counts[0]:,}"
-    else:
-        rows = f"{counts[0]:,} to {counts[-1]:,}"
-    some = next((score for score in scores if score.n_queries < score.n), None)
-    of_queries = ""
-    if some:
-        of_queries = f", {some.n_queries:,} of them as queries"
-    text = f"{rows} shared rows" + of_queries
-    if scores[0].k:
-        text += f" for their k = {scores[0].k} nearest."
-    else:
-        text += "."
-    if band := result.best_chance:
-        first, second, score = result.best
-        text += (
-            f" Highest score: {first} and {second}, {short(score)}. Chance level of the highest of"
-            f" {len(scores)} scores: {short(band.low)} … {short(band.high)}."
-        )
-    left_out = len(scores) < len(pairs)
-    empty = ""
-    if left_out:
-        empty = " Empty cells cannot be compared; hover over one to see why."
-    return (
-        f"{text} Chance level: the rows of one space are permuted; hover for its 95 % band. Click a cell to"
-        " compare its row and its column in Explore." + empty
-    )
-
+from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
 
 _OWN = "own"
 _FILE = "file"
@@ -185,6 +51,10 @@ _NEAR = 3
 def page(workspace: Workspace) -> None:
     if st.session_state.pop(OPENS, False):
         go(EXPLORE)
+    st.caption(
+        "How similar are many models? One linear map takes each model into a common space: each has a place"
+        " on the map, and rows of any model can be translated into any other."
+    )
     own = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
     chosen = len(own) >= _FEWEST_MODELS or len(set(own) - set(BUNDLED)) > 1
     titles = {}
@@ -194,9 +64,9 @@ def page(workspace: Workspace) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         key = "universe.of"
         if _OWN in titles:
-            key = "universe.of-own"
+            key = MODELS
         name = segments(
-            "Models",
+            "Compare",
             titles,
             key,
             help="If the session has two spaces of your own, they come first.",
@@ -205,14 +75,6 @@ def page(workspace: Workspace) -> None:
             details = st.empty()
         else:
             details = st.popover("Method details", icon=":material/tune:", key="universe.details")
-        if _OWN not in titles and st.button(
-            "Load your models", icon=":material/add:", type="tertiary", key="universe.data"
-        ):
-            go(DATA)
-    st.caption(
-        "How similar are many models? A linear map takes each model into a common space, so rows of any"
-        " model can be translated into any other."
-    )
     specs = own
     task = None
     try:
@@ -221,8 +83,9 @@ def page(workspace: Workspace) -> None:
         if name == _OWN:
             specs = own
         else:
-            specs = example_spaces(name, jobs.queue().store.finished)[0]
-        specs, task = _settings(specs, workspace.models[:2], details)
+            example = example_spaces(name, jobs.queue().store.finished)[0]
+            specs = with_models_of_the_session(example, own)
+        specs, task = _settings(specs, workspace.models[:2], details, name)
         if len(specs) < 2:
             return messages.info("Choose two spaces or more.", icon=":material/hub:")
         if apart := [space_name(spec) for spec in specs if spec not in _largest_sharing_group(specs)]:
@@ -282,14 +145,9 @@ def _largest_sharing_group(
     their order. Of equally large groups, the one with the present pair is returned. If `sure`, rows paired
     only by an unconfirmed order do not count as shared."""
 
-    def share(one: SpaceSpec, other: SpaceSpec) -> bool:
-        return isinstance(compute.shared_rows(one, other), int) and not (
-            sure and compute.is_paired_by_order(one, other)
-        )
-
     groups: list[list[SpaceSpec]] = []
     for spec in specs:
-        joined = [group for group in groups if any(share(spec, one) for one in group)]
+        joined = [group for group in groups if any(share_rows(spec, one, sure=sure) for one in group)]
         groups = [group for group in groups if group not in joined]
         groups.append([*(one for group in joined for one in group), spec])
     largest = max(groups, key=lambda group: (len(group), set(pair) <= set(group)), default=[])
@@ -297,14 +155,17 @@ def _largest_sharing_group(
 
 
 def _settings(
-    specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec], details: DeltaGenerator
+    specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec], details: DeltaGenerator, shown: str
 ) -> tuple[list[SpaceSpec], UniverseSpec]:
     # Leave out spaces that have a copy with linked ids.
     linked = {base_of(spec) for spec in specs if spec.source == "renamed"}
     usual = _largest_sharing_group([spec for spec in specs if spec not in linked], pair, sure=True)
     if not (len(usual) > 1):
         usual = _largest_sharing_group(specs, pair)
-    chosen = several_spaces("Models in the universe", specs, "universe.spaces", MOST_SPACES, usual)
+    dropped = st.session_state.get(DROPPED)
+    if dropped in specs and dropped not in usual:
+        usual = [*usual, dropped]
+    chosen = choose_models(specs, usual, shown)
     with details:
         lengths = remembered(
             st.toggle,
@@ -524,12 +385,19 @@ def _translations(
     """Draw the translation of any space into any other: held-out rows with their nearest rows, and files to
     download."""
     st.markdown("### Any model into any other")
+    short = dict(zip(universe.names, short_names(universe.names)[0], strict=True)).get
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         source = remembered(
-            st.selectbox, "Rows of", list(spaces), key=f"universe.from-{len(spaces)}", width=240
+            st.selectbox,
+            "Rows of",
+            list(spaces),
+            format_func=short,
+            key=f"universe.from-{len(spaces)}",
+            width=240,
         )
         others = [name for name in universe.names if name != source]
-        target = remembered(st.selectbox, "in the space of", others, key=f"universe.to-{source}", width=240)
+        key = f"universe.to-{source}"
+        target = remembered(st.selectbox, "in the space of", others, format_func=short, key=key, width=240)
         by_row = f"All {len(spaces[source]):,} rows of {plain(source)}, in their order"
         if universe.unit:
             by_row += ", scaled to length 1, as for search by cosine. A classifier may need the lengths:"

@@ -417,12 +417,17 @@ def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
 
 def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Return two things: the names without the last words that all of them share, such as the dataset's name;
-    and those words."""
+    and those words. Names of one word, such as a file's, stay whole; beside others, the words are ""."""
     words = [name.split(" ") for name in names]
+    several = [name for name in words if len(name) > 1]
+    if len(several) < 2:
+        return tuple(names), ""
     n = 0
-    while n + 1 < min(map(len, words)) and len({tuple(name[-n - 1 :]) for name in words}) == 1:
+    while n + 1 < min(map(len, several)) and len({tuple(name[-n - 1 :]) for name in several}) == 1:
         n += 1
-    kept = tuple(" ".join(name[: len(name) - n]).rstrip(" ,·") for name in words)
+    kept = tuple(" ".join(name[: max(1, len(name) - n)]).rstrip(" ,·") for name in words)
     if not n or len(set(kept)) < len(kept):
         return tuple(names), ""
+    if len(several) < len(words):
+        return kept, ""
     return kept, " ".join(words[0][-n:]).lstrip(" ,·")

@@ -8,13 +8,15 @@ from streamlit.testing.v1 import AppTest
 
 from app.drift.gate import conditions
 from app.workspace import BUNDLED, History, Workspace
-from relcore.catalog.catalog import renamed_spec
+from relcore.catalog.catalog import SpaceSpec, load, renamed_spec
 from relcore.catalog.renamed import put_pairing
 from relcore.cli import main
 from relcore.drift.measures import ROWS, Measure
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, TABLES, Check, DriftVerdict
+from relcore.files.saving import save_space as write_space
 from relcore.passport.passport import Passport, PassportCard
 from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
 from tests.app.conftest import Session, save_space
 from tests.relcore.passport.test_check import FIRST, SECOND
 
@@ -212,6 +214,25 @@ def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
     assert counts.sum() == 800
     assert abs(counts["smaller part"] - 100) < 20
     assert at.get("plotly_chart")
+    assert at.button(key="check.repair").disabled
+    assert any("It needs 10 or more of these rows" in one.value for one in at.caption)
+
+
+def test_a_file_of_two_models_is_repaired_by_rows_embedded_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.results.AT_ONCE_SECONDS", 100)  # no cluster
+    mixed = save_space(tmp_path / "mixed.npz", np.r_[FIRST(700), SECOND(100)])
+    ids = load(mixed).ids[700:]
+    again = tmp_path / "again.npz"
+    write_space(LatentSpace(FIRST(100), ids), again)
+    at = check_page(Workspace((mixed, SpaceSpec("file", str(again))), mixed, mixed))
+    at.toggle(key="check.more").set_value(True).run()
+    (chooser,) = (one for one in at.selectbox if one.key.startswith("check.repair-by"))
+    assert chooser.options == ["again"]  # too few rows to link the two parts without pairs
+    assert "check.repaired" not in {one.key for one in at.get("download_button")}
+    at.button(key="check.repair").click().run()
+    assert not at.exception
+    assert any(one.value.startswith("Mapped ") and "held-out pairs" in one.value for one in at.markdown)
+    assert "check.repaired" in {one.key for one in at.get("download_button")}
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 
 from app import exports, results
 from app.plain_text import plain_html
-from app.universe import panel
-from relcore import Universe
+from app.universe import choosing, panel
+from relcore import Universe, bundled_results, example_spaces
+from relcore import save_space as save
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.compare.all_pairs import AllPairs
 from relcore.spaces.space import LatentSpace
@@ -88,6 +89,27 @@ def test_a_file_shows_scores_and_its_models_that_are_here(make_four, make_worksp
     assert "away" in target.options
     session.change("text_input", "universe.path", str(tmp_path / "wide.npz"))
     assert "expected a universe, got" in session.errors[0]
+
+
+def test_a_file_that_is_dropped_is_placed_beside_the_example(make_four, tmp_path):
+    session = make_four(linked=True).change("button_group", choosing.MODELS, "digits")
+    specs, _ = example_spaces("digits", bundled_results())
+    network = load(specs[1])
+    others = [f"x{row}" for row in range(len(network))]
+    for number, (name, ids) in enumerate((("mine", network.ids), ("apart", others))):
+        save(LatentSpace(network.vectors, ids), tmp_path / f"{name}.npz")
+        content = (tmp_path / f"{name}.npz").read_bytes()
+        session.upload(f"universe.drop-{number}", f"{name}.npz", content)
+        assert not session.errors
+    mine, apart = session.workspace.spaces[-2:]
+    pills = session.find("button_group", "universe.spaces")
+    assert (session.find("button_group", choosing.MODELS).value, len(pills.options)) == ("digits", 5)
+    assert mine in pills.value
+    assert apart not in pills.value
+    assert any("“apart” shares no row ids" in one.value for one in session.markdown)
+    session.click("universe.show-own")
+    assert apart in session.workspace.spaces
+    assert session.find("button_group", choosing.MODELS).value == "own"
 
 
 def test_two_models_that_are_clicked_open_in_explore(make_four, monkeypatch):

@@ -1,0 +1,112 @@
+"""Repair a file with vectors of two models: what the repair would do, what it still needs, and the repaired
+file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import streamlit as st
+
+from app import compute, exports, messages
+from app.page_settings import remembered
+from app.plain_text import plain
+from app.results import place_of
+from app.widgets import space_labels
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
+from relcore.catalog.catalog import SpaceSpec
+from relcore.check.collection import Checked
+from relcore.check.repair import repair
+from relcore.files.saving import save_space
+from relcore.linking.bootstrap import PAIRED
+from relcore.linking.clusters import FEWEST_CLUSTERED_ROWS as LINKABLE
+from relcore.spaces.space import LatentSpace
+
+_MADE = "relscope.check-repaired"  # state key: the spaces that the user had repaired last
+_WITHOUT = "none: link the two parts"
+
+
+def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) -> None:
+    """Draw what a repair of this space would do, and the button that makes it. `others` are the session's
+    spaces, which may hold rows of the smaller part that were embedded again."""
+    space = compute.load_space(spec)
+    small = found.suspected_rows
+    n_small = int(np.count_nonzero(small))
+    n_large = len(space) - n_small
+    st.markdown("**Repair**")
+    st.caption(
+        f"Maps the {counted(n_small, 'row')} of the smaller part into the space of the other {n_large:,}, and"
+        " writes a new file. Your file stays as it is. Embedding the rows again is better, if you can."
+    )
+    ids = space.ids[small]
+    again = [one for one in others if one != spec and _n_again(one, ids, space.dimension) >= PAIRED]
+    choices: list[SpaceSpec | str] = [*again]
+    if min(n_small, n_large) >= LINKABLE:
+        choices.append(_WITHOUT)
+    if not choices:
+        needs = (
+            f"It needs {PAIRED} or more of these rows, embedded again by the model of the larger part (300"
+        )
+        needs += " are better): download their ids above, embed them, and load the file here."
+        st.button("Make the repaired file", key="check.repair", icon=":material/build:", disabled=True)
+        st.caption(f"{needs} Without them, it needs {LINKABLE:,} rows of each model.")
+        return
+    labels = space_labels(others)
+    chosen = remembered(
+        st.selectbox,
+        "Rows embedded again",
+        choices,
+        format_func=lambda one: labels.get(one, one),
+        key=f"check.repair-by-{place_of(choices, spec)}",
+        help="Some rows of the smaller part by the model of the larger part, under the same ids. The map is"
+        " fitted on them, and a third of them is held out to test it.",
+    )
+    pairs = None
+    if chosen != _WITHOUT:
+        pairs = compute.load_space(chosen)
+    asked = (space.digest, pairs.digest if pairs else "")
+    if st.button("Make the repaired file", key="check.repair", icon=":material/build:", type="primary"):
+        st.session_state[_MADE] = asked
+    if st.session_state.get(_MADE) == asked:
+        _draw_repaired(space, found, pairs)
+
+
+def _n_again(spec: SpaceSpec, ids: np.ndarray, dimension: int) -> int:
+    """The number of these ids that a space of the same dimension has."""
+    if not compute.digest_or_blank(spec):
+        return 0
+    space = compute.load_space(spec)
+    if space.dimension != dimension:
+        return 0
+    return int(space.index.isin(ids).sum())
+
+
+def _draw_repaired(space: LatentSpace, found: Checked, pairs: LatentSpace | None) -> None:
+    try:
+        content, told = _repaired(space, found, pairs)
+    except SpaceError as error:
+        messages.error(error)
+        return
+    st.markdown(plain(told))
+    name = f"{space.name}-repaired.npz"
+    look = {"type": "primary"}
+    exports.download(
+        f"Download {plain(name)}", content, name, "application/octet-stream", "check.repaired", **look
+    )
+
+
+@compute.cached(
+    2,
+    "Mapping the rows …",
+    key=lambda space, found, pairs: (space.digest, found.count, pairs.digest if pairs else ""),
+)
+def _repaired(space: LatentSpace, found: Checked, pairs: LatentSpace | None) -> tuple[bytes, str]:
+    """The repaired file (.npz), and a sentence on the quality of the map."""
+    whole, told = repair(space, found, pairs)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "repaired.npz")
+        save_space(whole, path)
+        return path.read_bytes(), told
