@@ -64,12 +64,12 @@ def main(
             around.enter_context(in_use())
             if sys.stdout.isatty():  # names and ids must not control a terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
-            from relcore.commands.printing import finish
+            from relcore.commands.printing import errors_in_junit, finish
             from relcore.files.saving import need_suffix
 
             for option, suffixes in options.suffixes.items():
                 need_suffix(getattr(options, option), [*suffixes])
-            with named_in_errors(options.plugin):
+            with errors_in_junit(options), named_in_errors(options.plugin):
                 report = options.run(options)
             if report is None:
                 code = 0

@@ -48,12 +48,9 @@ def junit(suite: str, cases: Sequence[GateCase], sentence: str = "") -> bytes:
         "skipped": str(sum(bool(case.skipped) for case in cases)),
         "time": "0",
     }
-    root = ElementTree.Element("testsuites", counts)
-    element = ElementTree.SubElement(root, "testsuite", counts)
+    root, element = _suite(counts)
     for case in cases:
-        place = f"relscope.{suite.replace(' ', '.')}.{case.group}"
-        shown = {"classname": _allowed(place), "name": _allowed(case.name), "time": "0"}
-        one = ElementTree.SubElement(element, "testcase", shown)
+        one = _test_case(element, suite, case.group, case.name)
         if case.skipped:
             ElementTree.SubElement(one, "skipped", {"message": _allowed(case.skipped)})
         elif case.failed:
@@ -61,6 +58,41 @@ def junit(suite: str, cases: Sequence[GateCase], sentence: str = "") -> bytes:
             ElementTree.SubElement(one, "failure", failure).text = _allowed(case.told)
         ElementTree.SubElement(one, "system-out").text = _allowed(case.told)
     ElementTree.SubElement(element, "system-out").text = "\n".join(map(_allowed, sentence.splitlines()))
+    return _bytes(root)
+
+
+def junit_of_error(suite: str, message: str) -> bytes:
+    """A JUnit file of a command that ended with an error before it could judge: one test case, with the
+    message of the error.
+    """
+    counts = {
+        "name": f"relscope {suite}",
+        "tests": "1",
+        "failures": "0",
+        "errors": "1",
+        "skipped": "0",
+        "time": "0",
+    }
+    root, element = _suite(counts)
+    one = _test_case(element, suite, "run", "ends without an error")
+    shown = {"message": _allowed(message), "type": "error"}
+    ElementTree.SubElement(one, "error", shown).text = _allowed(message)
+    return _bytes(root)
+
+
+def _suite(counts: dict[str, str]) -> tuple[ElementTree.Element, ElementTree.Element]:
+    """The root of a file, and its only test suite."""
+    root = ElementTree.Element("testsuites", counts)
+    return root, ElementTree.SubElement(root, "testsuite", counts)
+
+
+def _test_case(element: ElementTree.Element, suite: str, group: str, name: str) -> ElementTree.Element:
+    place = f"relscope.{suite.replace(' ', '.')}.{group}"
+    shown = {"classname": _allowed(place), "name": _allowed(name), "time": "0"}
+    return ElementTree.SubElement(element, "testcase", shown)
+
+
+def _bytes(root: ElementTree.Element) -> bytes:
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
 

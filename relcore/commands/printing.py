@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pandas as pd
 
-from relcore.base.junit import junit
+from relcore.base.junit import junit, junit_of_error
 from relcore.base.report import Report, Table, delimited_text, json_lines
 from relcore.base.writing import write
 from relcore.commands.options import REPORT_FILES
@@ -25,11 +25,27 @@ def finish(options: argparse.Namespace, report: Report) -> int:
     if written and getattr(options, "suffixes", {}).get("output") is REPORT_FILES:
         write(written, _text(report, REPORT_FILES[written.suffix.lower()]).encode())
     if getattr(options, "junit", None):
-        suite = " ".join(filter(None, (options.command, getattr(options, "verb", ""))))
-        write(options.junit, junit(suite, report.cases, report.sentence))
+        write(options.junit, junit(_suite(options), report.cases, report.sentence))
     with suppress(BrokenPipeError):  # a reader such as `head` stopped reading; keep the exit code
         print(_text(report, options.format, str(written or "")).removesuffix("\n"))
     return int(bool(report.facts.get("alarm")))
+
+
+@contextmanager
+def errors_in_junit(options: argparse.Namespace) -> Iterator[None]:
+    """Write an error into the file of --junit, too: without it, a CI server would show no test, or those of
+    an earlier run."""
+    try:
+        yield
+    except Exception as error:
+        if getattr(options, "junit", None):
+            write(options.junit, junit_of_error(_suite(options), f"{error}"))
+        raise
+
+
+def _suite(options: argparse.Namespace) -> str:
+    """The name of a JUnit suite, such as "passport check"."""
+    return " ".join(filter(None, (options.command, getattr(options, "verb", ""))))
 
 
 def _text(report: Report, kind: str, written: str = "") -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from relcore.base.arguments import need_kind
 from relcore.base.errors import SpaceError, quote
 from relcore.base.kinds import takes_kinds
-from relcore.base.numbers import beside, general, short
+from relcore.base.numbers import beside, counted, general, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
@@ -43,6 +43,7 @@ from relcore.drift.verdict import (
     DriftVerdict,
     by_severity,
     cases_of,
+    counted_broken,
     excess,
     printed,
     small,
@@ -215,12 +216,12 @@ class Drift(Reported):
         ids = quote(first.ids[:3])
         if first.n > 3:
             ids += ", …"
-        rest = ", ".join(f"{one.n:,} {QUANTITIES[name].title}" for name, one in fresh.items())
+        rest = ", ".join(counted_broken(one.n, name) for name, one in fresh.items())
         if rest:
             rest = f"; and {rest}"
         return (
-            f"Drift: {new} breaks rows that were whole in {old}: {first.n:,}"
-            f" {QUANTITIES[first.quantity].title} ({ids}){rest}."
+            f"Drift: {new} breaks rows that were whole in {old}:"
+            f" {counted_broken(first.n, first.quantity)} ({ids}){rest}."
         )
 
 
@@ -450,22 +451,21 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
         ),
         (
             drift.only_old or drift.only_new,
-            f"Left out: {drift.only_old:,} rows only in the old version, {drift.only_new:,} only in the new"
-            " one.",
+            f"Left out: rows only in the old version ({drift.only_old:,}) or the new ({drift.only_new:,}).",
         ),
-        (drift.n_zero, f"Left out: {drift.n_zero:,} rows that are zero in either version."),
+        (drift.n_zero, f"Left out: {counted(drift.n_zero, 'row')} zero in either version."),
         *(
             (
                 one.n_before,
-                f"Broken in the old version already: {one.n_before:,} {QUANTITIES[one.quantity].title}"
+                f"Broken in the old version already: {counted_broken(one.n_before, one.quantity)}"
                 f" ({quote(one.before[:5])}{', …' if one.n_before > 5 else ''}).",
             )
             for one in drift.broken
         ),
         (
             not planned and not verdict.alarms(ROWS) and verdict.alarmed([EVERYTHING_NEW]),
-            "If the new version is meant to be another model, choose that this is planned. Then only broken"
-            " rows raise an alarm.",
+            "If the new version is meant to be another model, choose that this is planned (--gate planned)."
+            " Then only broken rows raise an alarm.",
         ),
         (drift.left_out, f"Classes with too few queries for a churn of their own: {drift.left_out:,}."),
     )

@@ -84,6 +84,11 @@ def run_drift(options: argparse.Namespace) -> Report:
     (old, new) = inputs.specs
     charts = inputs.chart("drift", drift, old=old, new=new, drift=task, thresholds=thresholds)
     report = drift_report(drift, drift.judged(thresholds), gate, charts)
+    if report.facts["alarm"]:
+        passed = "alarm, exit code 1"
+    else:
+        passed = "passed, exit code 0"
+    report = replace(report, notes=[*report.notes, f"--gate {options.gate}: {passed}."])
     if not options.why:
         return report
     found = inputs.result(Explain(k=drift.k, items=(old, new)))

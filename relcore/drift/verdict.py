@@ -9,7 +9,7 @@ import pandas as pd
 
 from relcore.base.families import Named
 from relcore.base.junit import GateCase
-from relcore.base.numbers import beside, general, short
+from relcore.base.numbers import beside, counted, general, short
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS, Measure
 
 SITUATIONS = {
@@ -45,6 +45,12 @@ QUANTITIES = {
     ),
     "constant": Named("constant dimensions", help="share of the dimensions with the same number in all rows"),
 }
+
+
+def counted_broken(n: int, quantity: str) -> str:
+    """A number of broken rows or dimensions in words: ``1 zero row``, ``3 rows out of place``."""
+    things = QUANTITIES[quantity].title
+    return counted(n, things.replace("rows", "row").replace("dimensions", "dimension"), things)
 
 
 @dataclass(frozen=True)

@@ -213,6 +213,9 @@ class Exportable:
     page: Callable[[Theme, str | None], bytes] | None = None
     caption: str = ""
 
+    def __repr__(self) -> str:
+        return f"<Figure {self.name!r}; .save('{self._slug}.pdf') writes it, also as html, svg, png, csv>"
+
     @takes_kinds
     def filename(self, kind: str) -> str:
         need_one_of("kind", kind, (*KINDS, "parquet"))  # the app writes a table for Embedding Atlas, too

@@ -330,7 +330,9 @@ def _checked_passport(options: argparse.Namespace) -> Report:
     if fine:
         alarm = []
     else:
-        alarm = [f"An alarm: the change is larger than --gate {options.gate} accepts."]
+        alarm = [f"An alarm, exit code 1: the change is larger than --gate {options.gate} accepts."]
+        if change.kind in ACCEPTED:
+            alarm = [f"{alarm[0]} --gate {change.kind} would accept it."]
     accepted = ", ".join(ACCEPTED[: ACCEPTED.index(options.gate) + 1])
     case = GateCase(
         "anchors", "change", f"{change.sentence} Accepted by --gate: {accepted}.", failed=not fine

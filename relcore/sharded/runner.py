@@ -17,6 +17,7 @@ import numpy as np
 
 from relcore.base import records
 from relcore.base.errors import SpaceError, extra
+from relcore.base.numbers import counted
 from relcore.base.rows import row_blocks
 from relcore.engine.device import device_of
 from relcore.runs.entries import digest_of
@@ -239,7 +240,9 @@ class Runner:
             )
         if peaks := self.peaks:
             most = f"{max(peaks.values()):,.0f} MB"
-            lines.append(f"Largest memory of a worker: {most}, among {len(peaks):,} processes")
+            lines.append(
+                f"Largest memory of a worker: {most}, among {counted(len(peaks), 'process', 'processes')}"
+            )
         return lines
 
 

@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from relcore.base.junit import GateCase, junit
+from relcore.base.junit import GateCase, junit, junit_of_error
 
 CASES = (
     GateCase("rows", "zero rows", "0 (allowed: 0)"),
@@ -29,3 +29,12 @@ def test_a_condition_is_passed_failed_or_skipped():
     assert skipped.find("failure") is None
     assert skipped.get("classname") == "relscope.passport.check.new_queries"
     assert suite.findtext("system-out") == "One.\nTwo."
+
+
+def test_an_error_is_one_case_that_is_no_failure():
+    [suite] = ElementTree.fromstring(junit_of_error("passport check", "new.npy:\x00 no <file>"))
+    counts = ("tests", "failures", "errors", "skipped")
+    assert [suite.get(name) for name in counts] == ["1", "0", "1", "0"]
+    [case] = suite.findall("testcase")
+    assert case.get("classname") == "relscope.passport.check.run"
+    assert "no <file>" in case.find("error").get("message")

@@ -66,6 +66,33 @@ def test_junit_has_each_condition_with_its_limit(run, versions, tmp_path, new, g
         assert case.get("classname") == "relscope.drift.rows"
 
 
+def test_an_error_replaces_the_junit_report_of_an_earlier_run(run, versions, tmp_path, capsys):
+    run("drift v1.parquet v1.parquet --junit report.xml")
+    assert main(["drift", "v1.parquet", "gone.parquet", "--junit", "report.xml"]) == 2
+    [suite] = ElementTree.parse(tmp_path / "report.xml").getroot()
+    assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
+    told = suite.find("testcase/error").get("message")
+    assert "gone.parquet" in told
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("new", "code", "told"), [("v1", 0, "passed, exit code 0"), ("noisy", 1, "alarm, exit code 1")]
+)
+def test_last_line_says_what_the_gate_decided(run, versions, new, code, told):
+    shown = run(f"drift v1.parquet {new}.parquet --gate everything-new", code=code)
+    assert shown.strip().endswith(f"--gate everything-new: {told}.")
+
+
+def test_one_broken_row_is_singular(run, versions, tmp_path):
+    table = pd.read_parquet(tmp_path / "v1.parquet")
+    table.at[0, "vector"] = 0 * table["vector"][0]
+    table.to_parquet(tmp_path / "zero.parquet")
+    shown = run("drift v1.parquet zero.parquet", code=1)
+    assert "1 zero row ('w0')" in shown
+    assert "Left out: 1 row zero in either version." in shown
+
+
 def test_thresholds_come_from_a_file(run, versions, tmp_path):
     strict = "[everything_new]\nchurn = 1\nrho = 1\nclass_churn = 1\nclass_rho = 1\n"
     (tmp_path / "loose.toml").write_text(strict, encoding="utf-8")

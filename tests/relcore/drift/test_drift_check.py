@@ -194,7 +194,7 @@ def test_two_exchanged_dimensions_are_a_rotation_and_break_no_row():
     assert not verdict.alarmed([EVERYTHING_NEW])
     new[7] = -new[7]
     drift, verdict = compared(X, new)
-    assert "1 rows out of place ('row 7')" in drift.headline(verdict)
+    assert "1 row out of place ('row 7')" in drift.headline(verdict)
 
 
 def test_versions_of_other_widths_are_not_said_to_rank_vectors(vectors):

@@ -257,8 +257,14 @@ def test_on_the_command_line_a_check_is_a_gate(file, run, vectors):
         assert (suite.get("tests"), suite.get("failures")) == ("1", failures)
         assert "Accepted by --gate: same, rounded" in suite.findtext("testcase/system-out")
     code, _, err = run("make", file, "-o", "again.safetensors", "--junit", "made.xml")
-    assert (code, Path("made.xml").exists()) == (2, False)
+    [suite] = ElementTree.parse("made.xml").getroot()
+    assert (code, suite.get("errors")) == (2, "1")
     assert "leave --junit out" in err
+    code, out, _ = run("check", file, "new.npy")
+    assert (
+        "exit code 1: the change is larger than --gate rounded accepts. --gate rotated would accept it."
+        in out
+    )
     assert "Rotated: the same shape" in out
     np.save("v.npy", vectors)
     made = "--model", "model", "--prompt", "query: ", "-o", "made.safetensors"
