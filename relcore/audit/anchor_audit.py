@@ -43,7 +43,7 @@ _MOST_SUSPECTS = 20
 _QUANTILES = np.linspace(0, 1, 201)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AuditOutcome(Reported):
     """The result of `PairAudit`, which looks for wrong pairs among k anchor pairs.
 

@@ -22,7 +22,7 @@ N_EXTREME = 12  # number of rows that differ most, in the report and in the char
 _LONGEST = 40  # letters of the name of a pole
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AxisPlaces(Reported):
     """The places of n rows on an axis between two poles, in two spaces.
 

@@ -183,10 +183,13 @@ class Report:
 
 
 class Reported:
-    """The base class of results. A notebook shows such a result as its report."""
+    """The base class of results. A notebook shows such a result as its report, a terminal as its sentence."""
 
     def report(self) -> Report:
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.report().sentence}>"
 
     def _repr_html_(self) -> str:
         return self.report().html()

@@ -79,7 +79,7 @@ _PARTS = {TRUSTED: "larger part", OTHER: "smaller part", UNKNOWN: "unknown"}
 _PLANTED = 5000  # maximum number of rows among which rows of a made-up second model are hidden
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Checked(Reported):
     """The results of a check of a collection of n rows.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +15,9 @@ from relcore.base.text import visible
 MOST_DIMENSIONS = 16_384
 _BYTES_PER_NUMBER = 32  # of JSON; float64 needs up to 25 with its comma
 _MOST_BYTES = 256 * 1024 * 1024
+_NOT_FINITE = re.compile(
+    rb"[\[,]\s*-?(NaN|Infinity)\s*[,\]]"
+)  # Python writes them, though JSON has no such numbers
 _MESSAGE = 300  # maximum number of characters of a provider's message
 
 
@@ -45,6 +49,8 @@ def read_rows(content: bytes, n_texts: int, dimensions: int | None) -> np.ndarra
         rows = msgspec.json.decode(content, type=_Rows).data
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         rows = None
+    if rows is None and _NOT_FINITE.search(content):
+        raise SpaceError("expected finite numbers, got NaN or infinity")
     if rows is None:
         raise SpaceError(f"expected vectors as JSON, got {described(content)}")
     if len(rows) != n_texts:

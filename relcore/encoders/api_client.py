@@ -17,6 +17,7 @@ from relcore.encoders.api_transport import BoundedTransport, Refused
 from relcore.encoders.sending import Address
 
 PATIENCE = 600.0  # seconds for which a batch is repeated
+PATIENCE_AT_FIRST = 10.0  # the same, as long as no connection has been made
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 60.0
 _BUSY = (408, 409, 425, 429, 500, 502, 503, 504, 529)
@@ -41,6 +42,7 @@ class _Reply:
     may_pass: bool = False  # whether the same request may succeed later
     remedy: str = ""
     wait: float | None = None
+    is_connected: bool = True
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class ApiClient:
         self._service = service
         self._key = key
         self._notify = notify
+        self._was_connected = False
         url = service.address.url
         key_header = {}
         if key and service.api_version:
@@ -97,7 +100,7 @@ class ApiClient:
         SpaceError
             The provider refuses, stays busy for too long, or its answer is unsuitable.
         """
-        end = monotonic() + PATIENCE
+        start = monotonic()
         backoff = _FIRST_WAIT
         reply = self._ask(texts)
         while reply.may_pass:
@@ -105,7 +108,9 @@ class ApiClient:
             if wait is None:
                 wait = backoff * random.uniform(0.5, 1.0)
                 backoff = min(2 * backoff, _LONGEST_WAIT)
-            if monotonic() + wait > end:
+            if not self._was_connected and monotonic() + wait > start + PATIENCE_AT_FIRST:
+                raise self._error(where, reply.reason, "check the address, and whether its server runs")
+            if monotonic() + wait > start + PATIENCE:
                 reason = f"{reply.reason} for {PATIENCE / 60:,.0f} minutes"
                 if reply.wait is not None:
                     reason = f"{reply.reason}, and the request to wait {reply.wait:,.0f} seconds"
@@ -133,6 +138,11 @@ class ApiClient:
         return text
 
     def _ask(self, texts: Sequence[str]) -> _Reply:
+        reply = self._asked_once(texts)
+        self._was_connected |= reply.is_connected
+        return reply
+
+    def _asked_once(self, texts: Sequence[str]) -> _Reply:
         """One request. All exceptions of the client end here, because they hold the texts."""
         import openai
 
@@ -151,7 +161,7 @@ class ApiClient:
             return _Reply(reason=f"no answer in time from {host}", may_pass=True)
         except openai.APIConnectionError as error:
             reason = str(error.__cause__ or error)[:200]
-            return _Reply(reason=f"no connection to {host} ({reason})", may_pass=True)
+            return _Reply(reason=f"no connection to {host} ({reason})", may_pass=True, is_connected=False)
         except Refused as error:
             return _Reply(reason=f"another answer: {error}", remedy=error.remedy)
         except Exception as error:

@@ -18,6 +18,7 @@ from relcore.encoders.dataset import Dataset
 # each computation: by --send-to, by a click, or by an argument.
 _consent: ContextVar[tuple[str, ...]] = ContextVar("consent", default=())
 _PORTS = {"https": 443, "http": 80}
+_LEAST_DOLLARS = 0.0001  # the smallest cost that is shown as a number
 _BYTES_PER_TOKEN = 4  # of English text; other languages need fewer bytes per token, often 2 to 3
 
 
@@ -77,7 +78,8 @@ def read_address(text: str) -> Address:
     host = name
     if port is not None and port != _PORTS[parts.scheme]:
         host = f"{name}:{port}"
-    url = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
+    path = parts.path.rstrip("/").removesuffix("/embeddings").rstrip("/")  # the client adds it
+    url = f"{parts.scheme}://{host}{path}"
     return Address(url, host, parts.scheme == "https", _is_loopback(parts.hostname or ""))
 
 
@@ -114,10 +116,14 @@ def need_consent(address: Address, note: str) -> None:
     `leaving_note`)."""
     if reason := refused_by_operator(address):
         raise SpaceError(reason)
-    if address.consent in _consent.get():
+    given = _consent.get()
+    if address.consent in given:
         return
+    got = "none"
+    if given:
+        got = f"consent for {brief(', '.join(given), 120)}"
     raise SpaceError(
-        f"expected consent to send texts, got none. {note} If you agree, add --send-to {address.consent} to"
+        f"expected consent to send texts, got {got}. {note} If you agree, add --send-to {address.consent} to"
         f" the command, or send_to={address.consent!r} in Python; in the app, encode them again in Data"
     )
 
@@ -166,6 +172,9 @@ def expected_tokens(n_bytes: int, n_texts: int) -> int:
 def cost_note(n_tokens: int, price: float) -> str:
     """The tokens, and the cost if the price per million tokens is known: "about 7,200 tokens, $.0002"."""
     note = f"about {n_tokens:,} tokens"
-    if price:
-        note += f", ${n_tokens * price / 1e6:,.4f}"
+    dollars = n_tokens * price / 1e6
+    if 0 < dollars < _LEAST_DOLLARS:
+        note += f", less than ${_LEAST_DOLLARS}"
+    elif price:
+        note += f", ${dollars:,.4f}"
     return note

@@ -218,7 +218,7 @@ def side_names(pair: Match, route: str) -> tuple[str, str]:
     return source, source
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Inversion(Reported):
     """Rows of one space recovered in another, with their scores.
 

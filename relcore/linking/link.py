@@ -38,7 +38,7 @@ from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import Split
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linked(Reported):
     """The result of `link`: the two spaces, the links between their rows, and the map that follows from the
     links.
@@ -192,7 +192,7 @@ _SETS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Outcome(Reported):
     """The result of linking and, if the true pairs are known, its quality.
 

@@ -32,7 +32,7 @@ class Round:
 _LARGEST = 0.9999  # maximum precision of a link in a table, because no link is certain
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BootstrapResult(Reported):
     """The result of `bootstrap_anchors`: parallel anchors, links, and a verdict on whether the spaces can be
     linked.

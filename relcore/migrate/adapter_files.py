@@ -34,7 +34,7 @@ class CardScore:
     n: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Card(Reported):
     """The card of an adapter records how it was made: its method (from `relcore.base.names.ADAPTERS`), the
     pairs that it was fitted on, and its scores.

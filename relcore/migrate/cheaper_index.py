@@ -114,7 +114,7 @@ class Compressed:
     row_bytes: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CheaperIndexes(Reported):
     """The scores of all options with each kind of compressed index, on `n_queries` queries and `n_rows`
     rows."""

@@ -40,7 +40,7 @@ class NearPairs:
     relevant: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MovedThreshold(Reported):
     """A threshold of an old model, and the cut-off of a new model that replaces it.
 

@@ -64,7 +64,7 @@ def change_text(gain: Interval | None) -> str:
     return "–"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MigrationResult(Reported):
     """The result of a migration: the recommendation, and all measurements.
 

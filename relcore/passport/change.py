@@ -79,7 +79,7 @@ class Evidence(NamedTuple):
     chance: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PassportChange(Reported):
     """The kind of change between a passport and new vectors of its anchors, with the evidence.
 

@@ -58,6 +58,29 @@ class _Translation(Estimator):
         rows = Engine().map_rows(X, self.matrix_, mean=mean, shift=self.target_mean_ - less)
         return self._as_output(rows, given)
 
+    def score(self, X: MatrixLike, y: MatrixLike) -> float:
+        """R², the share of the variance of target rows y (n, d_target) that the mapped rows X (n, d_source)
+        explain, so that ``cross_val_score`` and ``GridSearchCV`` need no `scoring`. All columns count by
+        their variance. 1 is a perfect map, and 0 no better than the mean of y.
+
+        Raises
+        ------
+        SpaceError
+            The map is not fitted; rows of another width; rows that are not paired, or of y all equal.
+        """
+        self._need_fitted()
+        (X, Y) = self._paired_matrices(("X", "y"), X, y, np.float64)
+        if Y.shape[1] != self._n_features_out:
+            raise SpaceError(
+                f"y: expected rows of width {self._n_features_out} as in fit, got {Y.shape[1]}; give rows of"
+                " the target space"
+            )
+        spread = np.sum((Y - Y.mean(axis=0)) ** 2)
+        if not spread:
+            raise SpaceError("y: expected rows that differ, got equal ones; give two different rows or more")
+        mapped = np.asarray(self.transform(X))
+        return float(1 - np.sum((Y - mapped) ** 2) / spread)
+
     def to_torch(self) -> AffineMap:
         """The fitted map as a PyTorch module from rows (n, d_source) to (n, d_target). It needs the extra
         ``torch``."""

@@ -85,7 +85,7 @@ class StitchSpec(
         return stitch_matrix(spaces, self, report=report)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StitchResult(Reported):
     """The result of stitching: scores with encoders as rows and heads as columns. On the diagonal, each
     encoder has its own head. `own_heads` are the encoders whose heads the user gave, `decoded` are the scores

@@ -66,7 +66,7 @@ class TrainingSpec:
         check(self)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrainingResult(Reported):
     """Runs compared at each frame: what `compare_runs` returns.
 

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
@@ -232,3 +234,26 @@ def test_procrustes_to_one_point_has_no_way_back(spaces):
     X, _, _ = spaces
     with pytest.raises(SpaceError, match="expected a map that can be inverted, got one to a single point"):
         Procrustes().fit(X, np.ones_like(X)).inverse_transform(X)
+
+
+@pytest.mark.parametrize("kind", [Procrustes, LeastSquares, Affine])
+def test_a_map_between_spaces_is_scored_in_a_grid_search(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    Y = X @ np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    Y += 0.3 * rng.normal(size=Y.shape)
+    fitted = kind().fit(X[:40], Y[:40])
+    expected = r2_score(Y[40:], fitted.transform(X[40:]), multioutput="variance_weighted")
+    assert fitted.score(X[40:], Y[40:]) == pytest.approx(expected, abs=1e-6)
+    assert cross_val_score(kind(), X, Y, cv=3).min() > 0.8
+    with pytest.raises(SpaceError, match="y: expected rows of width 4 as in fit, got 3"):
+        fitted.score(X, Y[:, :3])
+    with pytest.raises(SpaceError, match="expected rows that differ"):
+        fitted.score(X, np.ones_like(Y))
+
+
+def test_a_grid_search_chooses_a_parameter_of_a_map():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    found = GridSearchCV(Procrustes(), {"scale": [True, False]}, cv=3).fit(X, 5 * X[:, ::-1])
+    assert found.best_params_ == {"scale": True}

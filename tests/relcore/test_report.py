@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.base.report import Report, Table
+import relcore
+from relcore.base.report import Report, Reported, Table
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
@@ -75,3 +76,18 @@ def test_stitch_matrix_shows_its_heat_map_in_notebook():
     html = result._repr_html_()
     assert "mean accuracy is 1.000" in html
     assert html.count("<table>") == 2
+
+
+def test_a_result_is_its_sentence_in_a_terminal():
+    rng = np.random.default_rng(0)
+    labels = np.tile(["a", "b"], 60)
+    spaces = [LatentSpace(rng.normal(size=(120, 5)), labels=labels) for _ in range(2)]
+    result = stitch_matrix(spaces, StitchSpec(("relative",), n_anchors=10))
+    assert repr(result) == f"<StitchResult: {result.report().sentence}>"
+
+
+@pytest.mark.parametrize("name", relcore.__all__)
+def test_no_result_shows_all_its_arrays_in_a_terminal(name):
+    kind = getattr(relcore, name)
+    if isinstance(kind, type) and issubclass(kind, Reported):
+        assert not hasattr(kind.__repr__, "__wrapped__")  # the one that a dataclass makes

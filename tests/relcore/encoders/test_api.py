@@ -17,7 +17,7 @@ from relcore.encoders import api_client, api_transport
 from relcore.encoders.api import ApiText
 from relcore.encoders.api_answers import read_rows
 from relcore.encoders.encoder import encoder_from_json
-from relcore.encoders.sending import leaving_note, need_consent, read_address, sending_to
+from relcore.encoders.sending import cost_note, leaving_note, need_consent, read_address, sending_to
 from relcore.runs.store import Store
 from tests.provider import embeddings, hashed, provider
 from tests.relcore.encoders.texts import texts_dataset
@@ -340,6 +340,40 @@ def test_nobody_listens(waits):
                 rows_of(encoder)
 
 
+def test_a_server_that_was_never_reached_is_not_asked_for_minutes(waits, monkeypatch, serve):
+    now = [0.0]
+    monkeypatch.setattr(api_client, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(api_client, "monotonic", lambda: now[0])
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        encoder = api(f"http://127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(SpaceError, match="check the address, and whether its server runs"):
+            rows_of(encoder)
+    assert now[0] <= api_client.PATIENCE_AT_FIRST
+    # A server that has answered before may be restarting.
+    _, address = serve(lambda number, _: None if number == 0 else says(b""))
+    now[0] = 0.0
+    with pytest.raises(SpaceError, match="for 10 minutes"):
+        rows_of(api(address))
+    assert now[0] > api_client.PATIENCE_AT_FIRST
+
+
+def test_the_address_of_the_requests_themselves_is_read_too():
+    assert read_address("http://127.0.0.1:8000/v1/embeddings/").url == "http://127.0.0.1:8000/v1"
+
+
+def test_consent_for_another_host_is_named():
+    address = read_address("https://api.openai.com/v1")
+    with sending_to("openai.com"), pytest.raises(SpaceError, match=r"got consent for .openai.com"):
+        need_consent(address, leaving_note(address, "3 texts"))
+
+
+def test_a_cost_below_the_smallest_that_is_shown_is_not_zero():
+    assert cost_note(698, 0.02) == "about 698 tokens, less than $0.0001"
+    assert cost_note(1_000_000, 0.02) == "about 1,000,000 tokens, $0.0200"
+    assert cost_note(698, 0.0) == "about 698 tokens"
+
+
 # Hostile servers
 
 
@@ -423,8 +457,8 @@ HOSTILE = {
     "an empty row": (changed(embedding=[]), "expected a list of numbers for index 0"),
     "a very wide row": (changed(embedding=[0] * 20_000), "expected a list of numbers"),
     "a row of megabytes": (changed(embedding=[0.123456] * 100_000), "at most 16,384 numbers"),
-    "NaN": (changed(embedding=[math.nan, *NUMBERS[1:]]), "expected vectors as JSON"),
-    "infinite": (changed(embedding=[math.inf, *NUMBERS[1:]]), "expected vectors as JSON"),
+    "NaN": (changed(embedding=[math.nan, *NUMBERS[1:]]), "expected finite numbers, got NaN or infinity"),
+    "infinite": (changed(embedding=[-math.inf, *NUMBERS[1:]]), "expected finite numbers, got NaN or infinity"),
     "beyond float32": (changed(embedding=[1e300, *NUMBERS[1:]]), "expected finite numbers.*text 1 of the batch"),
     "null": (changed(embedding=[None, *NUMBERS[1:]]), "expected a list of numbers"),
     "strings for numbers": (changed(embedding=["0.5", *NUMBERS[1:]]), "expected a list of numbers"),
