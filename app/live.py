@@ -131,7 +131,9 @@ class AnchorOffer(Offer):
         projection = settings.projection
         reduction = settings.reduction
         held = _rows(self.pair, self.view, projection.center, self.reference, reduction)
-        following = LiveComparison(held, rows, projection, reduction, self.representations, self.shown)
+        following = LiveComparison(
+            held, rows, projection, reduction, self.representations, self.shown, steady=True
+        )
         k = compute.scored_neighbours(self.pair, self.anchors, settings.k, settings.convention)
         return LiveAnswers(following, rows, self.shown, k, settings.convention)
 

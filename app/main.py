@@ -62,16 +62,18 @@ try:
     session.show_notices()
     undo.move(place)
     with in_use(), extra(), one_thread_products():
-        with toolbar.waiting(place):
-            session.fit_to_models()
+        toolbar.waiting(place)
+        session.fit_to_models()
         saving.save()
         saving.draw_notice(page.title)
         with toolbar.around(place):
             page.run()
         card.draw()
 except NoCommonId:
+    toolbar.end_waiting()
     pairing.draw_unpaired(session.workspace())
 except RelscopeError as error:
+    toolbar.end_waiting()
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step, or choose other spaces or settings.")
 saving.save()  # the page may have changed the session

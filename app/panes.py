@@ -292,6 +292,7 @@ def show(
         single=np.flatnonzero(np.isin(drawing.view.rows, single)).tolist(),
         worded=worded,
         passing=_passing(drawing.inputs),
+        named_by_class=drawing.workspace.view.color_by == "labels",
         filter_note="scores are of all rows",
         edges=[_drawn_edges(joined, drawing.view.rows) for joined in drawing.inputs.edges],
     )

@@ -44,23 +44,39 @@ _TO_DRAG = 8  # number of anchors of which each moves the maps visibly
 _STEPS_SHOWN = 5  # maximum number of undo steps listed in the menu of the session
 _ON_THE_PAIR = ("Invert", "Link")  # tabs for the pair of the toolbar; other tabs of Connect choose spaces
 
+# The outline of two maps, until these are computed.
+OUTLINE = (
+    '<div class="relscope-outline" role="status"><p>Reading the files and drawing the maps …</p>'
+    "<i></i><i></i></div>"
+)
+_said: ContextVar[DeltaGenerator | None] = ContextVar("what waiting shows", default=None)
+
+_opens: ContextVar[bool] = ContextVar("whether this run opens its page", default=False)
+
 # What this run still has to draw: the place, the container of its toolbar, and whether the browser already
 # shows this place.
 _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("awaited toolbar", default=None)
 
 
-@contextmanager
-def waiting(place: Place | None) -> Iterator[None]:
-    """While this block runs, show which models are compared, if the user comes to Explore from another page.
-    Reading their files may take a while."""
+def waiting(place: Place | None) -> None:
+    """If the user comes to Explore from another page, show which models are compared, above an outline of the
+    maps. Reading the files and computing the maps take a while. `end_waiting` removes both."""
     said = st.empty()
+    _said.set(said)
     opens = place is EXPLORE and st.session_state.get(_DRAWN) not in (None, place.name)
     if opens and (told := comparing(session.workspace())):
-        said.html(told)
-    try:
-        yield
-    finally:
+        said.html(f"{told}{OUTLINE}")
+
+
+def end_waiting() -> None:
+    if (said := _said.get()) is not None:
         said.empty()
+        _said.set(None)
+
+
+def opens_page() -> bool:
+    """Whether the browser does not show this run's page yet."""
+    return _opens.get()
 
 
 @contextmanager
@@ -78,6 +94,7 @@ def around(place: Place | None) -> Iterator[None]:
     drawn = st.session_state.get(_DRAWN)
     bar = st.container(key="toolbar")
     _awaited.set((place, bar, drawn == place.name))
+    _opens.set(drawn != place.name)
     if place is not EXPLORE or drawn not in (place.name, None):
         _draw()
     st.session_state[_DRAWN] = place.name

@@ -28,17 +28,46 @@ def bound(
 ) -> Any:
     """The result of a widget that shows `value`. When the user changes it, ``apply(new value)`` is called.
 
-    The widget's value is set only if it differs from `value`: otherwise a run under way would overwrite a
-    newer choice of the user. `value` is also the default, which the browser draws first.
+    If something else changed the setting, such as Undo, the widget gets another key. Until the browser draws
+    the new value, its messages still have the old one, which under the same key would look like a choice of
+    the user. Otherwise the widget's value is not set again: a run under way would overwrite a newer choice.
+    `value` is also the default, which the browser draws first.
     """
     kept = st.session_state
     drawn = f"{key}:drawn"
+    setting = key
+    key = _key_for(setting, value)
     as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
-    if key not in kept or kept[key] != value or kept.get(drawn) != as_drawn:
+    if key not in kept or kept.get(drawn) != as_drawn:
         kept[key] = value
     kept[drawn] = as_drawn
     settings |= _begins(widget, value, settings)
-    return widget(label, key=key, on_change=lambda: session.guarded(apply, kept[key]), **settings)
+
+    def choose() -> None:
+        if key == _numbered(setting, kept.get(_counter(setting), 0)):  # else an old message
+            session.guarded(apply, kept[key])
+
+    return widget(label, key=key, on_change=choose, **settings)
+
+
+def _key_for(key: str, value: Any) -> str:
+    """The key of a widget that shows `value`: another one after each change that did not come from it."""
+    kept = st.session_state
+    n_changes = kept.get(_counter(key), 0)
+    if kept.get(_numbered(key, n_changes), value) != value:
+        n_changes += 1
+        kept[_counter(key)] = n_changes
+    return _numbered(key, n_changes)
+
+
+def _counter(key: str) -> str:
+    return f"{key}:changes"
+
+
+def _numbered(key: str, number: int) -> str:
+    if number:
+        return f"{key}-{number}"
+    return key
 
 
 def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from app import compute, panes, session, toolbar
 from app.anchors import effect
 from app.compare import choosers, row_table
 from app.compare.headline import (
+    comparing,
     headline,
     in_words,
     is_unmatched,
@@ -29,17 +30,22 @@ workspace = session.workspace()
 with st.container(key="headline"):  # filled after the panes, because its scores take a second
     opening = st.empty()
     remedy = st.empty()
-opening.html(until_scored(workspace))
-try:
-    models = compute.matched_models(*workspace.models)
-except SpaceError:
-    opening.empty()
-    raise
-pair = models.pair()
 with st.container(key="above-panes"):
     # Not inside `st.empty`, which each run would replace: popovers would close, and fields lose the focus.
     bar = st.container()
     st.empty()  # an element that takes no room until `above` is drawn
+outline = st.empty()
+opening.html(until_scored(workspace))
+if toolbar.opens_page() and comparing(workspace):
+    outline.html(toolbar.OUTLINE)
+toolbar.end_waiting()
+try:
+    models = compute.matched_models(*workspace.models)
+except SpaceError:
+    opening.empty()
+    outline.empty()
+    raise
+pair = models.pair()
 
 
 def above() -> None:
@@ -68,6 +74,7 @@ with toolbar.panes_first(above, scored_quickly=quickly):
         height = 720
         if len(drawing.scene.panes) <= len(models.spaces):
             height = 460
+        outline.empty()
         panes.show(drawing, "explore", height=height, single=found_by_one_model(pair))
     if quickly:
         # Send the panes before everything else, because the browser draws what arrives first.

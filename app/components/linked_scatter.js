@@ -49,7 +49,7 @@ function moved(number, similar, id) {
 /* While the pointer moves a slider that the panes follow, tell `hand` its values. Steps by key need nothing here, because they run the page.
    Returns a function that stops this. */
 function watchSliders(hand) {
-  const number = ({ target }) => hand.live?.sliders?.findIndex(({ key }) => target.closest?.(`.${key}`)) ?? -1;
+  const number = ({ target }) => hand.live?.sliders?.findIndex(({ key }) => target.closest?.(`.${key}, [class*="${key}-"]`)) ?? -1;
   const near = (event) => number(event) >= 0 && hand.ready(); // lets the server prepare before the slider moves
   const observer = new MutationObserver((changes) => {
     const before = new Map(); // the page may set a text twice in one change

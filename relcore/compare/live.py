@@ -48,6 +48,8 @@ class LiveComparison:
         The maps to compute.
     shown : row numbers (s,), optional
         The rows whose coordinates are returned. By default, these are the rows on which the axes are fitted.
+    steady : bool
+        Whether each map is rotated onto the one before it (Procrustes), and so does not flip during a drag.
     """
 
     def __init__(
@@ -58,6 +60,8 @@ class LiveComparison:
         reduction: ReductionSpec | None = None,
         representations: Sequence[str] = ("relative",),
         shown: np.ndarray | None = None,
+        *,
+        steady: bool = False,
     ) -> None:
         projection = projection or ProjectionSpec()
         reduction = reduction or ReductionSpec(fit="first")
@@ -74,6 +78,8 @@ class LiveComparison:
         self.anchors: list[int] = []
         self._axes: dict[tuple[str, int], np.ndarray] = {}
         self._edges: np.ndarray | None = None
+        self.steady = steady
+        self._last: dict[str, np.ndarray] = {}  # weights of the last first map of each representation
         self.n_columns = 0  # number of columns computed so far; tests count the work by it
         self.set_anchors(anchors)
         for representation in self.representations:  # compute the axes of the maps before the first move
@@ -194,7 +200,10 @@ class LiveComparison:
                 axes = self._principal_axes(representation, side, basis, scatters[side])
                 offset = self.held.moments[side].means[0] @ basis @ axes
             weights.append((basis @ axes, offset))
-        return self._turn_onto_reference(weights)
+        turned = self._turn_onto_reference(weights)
+        if self.steady:
+            turned = self._turn_onto_last(representation, turned)
+        return turned
 
     def _principal_axes(
         self, representation: str, side: int, basis: np.ndarray, scatter: np.ndarray
@@ -230,6 +239,21 @@ class LiveComparison:
             (first, offset @ turn),
             *((one @ turn, its_offset @ turn) for (one, its_offset), turn in turned),
         ]
+
+    def _turn_onto_last(
+        self, representation: str, found: list[tuple[np.ndarray, np.ndarray]]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The weights, changed so that the first map is rotated onto the last one of this representation, and
+        the other maps in the same way. Without this, maps flip where they hardly agree with the
+        reference."""
+        first = found[0][0]
+        last = self._last.get(representation)
+        turned = found
+        if last is not None:
+            turn = _nearest_turn(first.T @ self.held.moments[0].products @ last)
+            turned = [(weights @ turn, offset @ turn) for weights, offset in found]
+        self._last[representation] = turned[0][0]
+        return turned
 
     # The scores.
 

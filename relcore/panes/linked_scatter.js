@@ -303,7 +303,7 @@ class LinkedScatter {
   }
 
   setStars(pane, rows, header = this.header) {
-    pane.stars.set(rows, header, this.stars.look, (row) => pane.coloring.colorOf(row), (row) => this.nameOf(row, pane) || this.idOf(row), this.hand.put);
+    pane.stars.set(rows, header, this.stars.look, (row) => pane.coloring.colorOf(row), (row) => (header.mute ? this.wordsOf(row) : this.idOf(row)), this.hand.put);
   }
 
   starred(look, settled) {
@@ -380,7 +380,7 @@ class LinkedScatter {
   /* What names a row on the maps: its id or, if the ids are plain numbers, its text or its class; "" if it has neither. */
   nameOf(row, pane = this.panes[0]) {
     if (!this.header.mute) return this.idOf(row);
-    return this.tip.texts?.texts?.at(row) || pane.coloring.say(row) || this.tip.notes?.texts?.at(row) || "";
+    return this.tip.texts?.texts?.at(row) || (this.header.namedByClass && pane.coloring.say(row)) || "";
   }
 
   /* The number of an anchor among all anchors, including those that are not drawn; 0 for other rows. */

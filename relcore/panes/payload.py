@@ -191,6 +191,8 @@ class PaneSettings:
         Whether Python sends facets on request.
     passing : (number of rows that pass the filter, number of rows), optional
         Of all rows, not only of the drawn ones. Without it, the panes count the drawn rows.
+    named_by_class : bool
+        Whether the classes of the colours name rows whose ids are plain numbers.
     filter_note : str
         The end of the line that says that a filter holds.
     live : dict, optional
@@ -213,6 +215,7 @@ class PaneSettings:
     tool: str = "lasso"
     filters: bool = False
     passing: tuple[int, int] | None = None
+    named_by_class: bool = False
     filter_note: str = ""
     live: Mapping[str, Any] | None = None
     single: Sequence[int] = ()
@@ -224,6 +227,7 @@ class PaneSettings:
         """The settings under the names that the scripts of the panes know."""
         settings = dict(vars(self))
         settings["linkZoom"] = settings.pop("link_zoom")
+        settings["namedByClass"] = settings.pop("named_by_class")
         settings["filterNote"] = settings.pop("filter_note")
         return settings
 

@@ -61,11 +61,11 @@ def test_every_setting_is_one_step(make_session):
     for (kind, key, _, read), before in zip(reversed(SETTINGS), reversed(seen[:-1]), strict=True):
         session.click("history.undo")
         assert session.workspace == before, key
-        assert getattr(session, kind)(key=key).value == read(before), key
+        assert session.find(kind, key).value == read(before), key
     assert not session.can_undo
     session.click("history.redo")
     kind, key, value, _ = SETTINGS[0]
-    assert (session.workspace, getattr(session, kind)(key=key).value) == (seen[1], value)
+    assert (session.workspace, session.find(kind, key).value) == (seen[1], value)
 
 
 def test_a_third_model_joins_and_leaves(make_session, make_workspace, tmp_path):

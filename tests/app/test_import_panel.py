@@ -218,7 +218,7 @@ def test_an_unknown_pivot_is_named_and_the_pivots_stay(make_session):
     session = make_session().change("multiselect", "view.pivots", ["r1", "qzx"])
     assert "got 'qzx'" in session.errors[0]
     assert session.workspace.view.pivots == ("r1", "r2", "r3")
-    assert session.multiselect(key="view.pivots").value == ["r1", "r2", "r3"]
+    assert session.find("multiselect", "view.pivots").value == ["r1", "r2", "r3"]
     assert not session.can_undo
 
 

@@ -34,6 +34,24 @@ def test_a_star_goes_back_and_comes_again_and_is_dragged_to_no_other_star():
     assert stars.now == ("food", "river", *RULERS[2:])
 
 
+def test_an_action_before_undo_is_drawn_adds_no_step(make_session):
+    session = make_session()
+    before = session.workspace
+    session.change("radio", "view.position", "relative")
+    stale = session.find("radio", "view.position")._widget_state
+    session.click("history.undo")
+    assert (session.workspace, session.find("radio", "view.position").value) == (before, before.panes[0])
+    # The browser's next message comes while the page still runs: it has the switch as it was before Undo.
+    states = session.at._tree.get_widget_states()
+    states.widgets.append(stale)
+    session.at._run(states)
+    assert session.workspace == before
+    assert session.history.undo_step is None
+    assert session.history.redo_step
+    session.change("radio", "view.position", "relative")  # a choice of the user still counts
+    assert session.workspace.panes[0] == "relative"
+
+
 def test_in_the_story_undo_moves_the_star_and_takes_back_no_step_of_explore():
     stars = Stars()
     stars.drag("food", "bread")

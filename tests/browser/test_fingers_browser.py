@@ -86,7 +86,7 @@ def test_rows_with_numbers_for_ids_are_named_by_their_texts(phone):
 
 def test_rows_with_numbers_for_ids_and_without_texts_are_named_by_their_classes(phone):
     drawn = scene(300, panes=2, mute=True)
-    draw(phone, drawn, selected=[7])
+    draw(phone, drawn, selected=[7], named_by_class=True)
     name = phone.locator(".ls-name-chosen").first
     name.wait_for()
     assert name.text_content() == drawn.category_names[drawn.categories[7]]

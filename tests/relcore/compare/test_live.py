@@ -11,7 +11,7 @@ from relcore.compare.live import LiveComparison
 from relcore.compare.live_channel import why_not
 from relcore.compare.live_rows import LiveRows, release_other_rows
 from relcore.engine.device import NumpyDevice, cached_size, device_of
-from relcore.maps.pane_maps import TWO, DrawnUnits, orient_pairs, pca_pair
+from relcore.maps.pane_maps import TWO, DrawnUnits, orient_pairs, pca_pair, turn_onto
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.scores.comparison import class_labels, score_representations
 
@@ -52,6 +52,37 @@ def agree(found, expected, turned):
         if not turned:
             other = other * np.where(np.vecdot(one, other, axis=0) < 0, -1, 1)
         assert np.abs(one - other).max() <= 1e-5 * max(1, np.abs(other).max())
+
+
+def test_steady_maps_do_not_turn_from_one_to_the_next(device):
+    """An unrelated reference flips the maps; steady maps are the same ones without these turns."""
+    pair = pair_of()
+    rows = np.arange(N)
+    rng = np.random.default_rng(3)
+    reference = rng.normal(size=(N, 2)).astype(np.float32)
+    held = LiveRows(pair, rows, reference=reference)
+    loose = LiveComparison(held, [0, 1, 2])
+    steady = LiveComparison(held, [0, 1, 2], steady=True)
+    for one, other in zip(steady.maps()["relative"], loose.maps()["relative"], strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5 * np.abs(other).max())  # the drag begins as drawn
+    turns = {loose: [], steady: []}
+    last = {}
+    for row in range(10, 60):
+        for live, found in turns.items():
+            live.set_anchors([row, 1, 2])
+            maps = live.maps()["relative"]
+            if live in last:
+                found.append(turn_onto(maps[0], last[live]))
+            last[live] = maps[0]
+            drawn = maps
+            if live is loose:
+                expected = maps
+        turn = turn_onto(expected[0], drawn[0])
+        for one, other in zip(drawn, expected, strict=True):  # all spaces turn alike
+            shown = (other - other.mean(axis=0)) @ turn
+            np.testing.assert_allclose(one - one.mean(axis=0), shown, atol=1e-4 * np.abs(other).max())
+    assert max(np.abs(turn - np.eye(2)).max() for turn in turns[steady]) < 1e-3
+    assert sum(np.linalg.det(turn) < 0 for turn in turns[loose]) > 2
 
 
 def test_drags_equal_fresh_maps_and_one_column_is_computed_in_each(device):
