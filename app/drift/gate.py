@@ -8,8 +8,9 @@ import streamlit as st
 
 from app.plain_text import plain
 from relcore.base.numbers import counted, short
-from relcore.drift.verdict import TABLES, Check, DriftVerdict
+from relcore.drift.verdict import QUANTITIES, TABLES, Check, DriftVerdict
 
+_PLAIN = {"churn": "neighbours changed", "rho": "shape changed (ρ)"}  # quantity → its name for new users
 _MOST_CLASSES = 6  # number of classes with an alarm that are named
 
 
@@ -54,7 +55,9 @@ def conditions(verdict: DriftVerdict, situation: str, decides: bool) -> Iterator
 def _in_words(check: Check) -> str:
     measure = check.measure
     limit = measure.noise + check.threshold
-    words = f"{check.name} {short(measure.value)}, allowed {short(limit)}"
+    title = QUANTITIES[measure.quantity].title
+    name = _PLAIN.get(measure.quantity, title) + check.name.removeprefix(title)
+    words = f"{name} {short(measure.value)}, allowed {short(limit)}"
     if measure.value > limit and not check.alarm:
         words += " (not surely more)"
     return words

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _NAMES = "CNN", "residual network"
 _DRAW = "Draw"
+_EXAMPLE = "5"  # label of the scan that is answered before something is drawn
 _STITCHED = "the other's, by similarities"
 OPENS = "relscope.stitch-opens"  # True if Stitch opens on the digits
 
@@ -81,10 +82,10 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
         elif picture is not None:
             with suppress(SpaceError):  # an empty drawing is an even grey, which is no digit
                 item = made_like(picture, look_of(dataset), "drawing")
-        if item is None:
-            answers.caption("Draw with mouse, pen or finger. Both networks and both classifiers answer here.")
-            return
         seen = caption_of(look_of(dataset))
+        if item is None:  # an example holds the place of the answers
+            item = _scan(dataset, stitching_of(setup), _EXAMPLE)
+            seen = f"Until you draw: a scan of a {_EXAMPLE}"
         wide = 96 if chosen == _DRAW else size
         st.image(BytesIO(png_thumbnail(item, wide)), width=wide, alt=seen)
         st.caption(seen)

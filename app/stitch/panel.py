@@ -513,13 +513,14 @@ def _summary(result: StitchResult, metric: str) -> None:
 
 def page(workspace: Workspace) -> None:
     setup, details = choose(workspace)
-    above = st.container()
-    best = draw(setup, details)
+    tries = None
     if setup is not None and not all(map(why_not, setup.specs)):
-        shown = above.expander(_try_it(setup), icon=":material/draw:", key=_TRY, on_change="rerun")
-        with shown:
-            if shown.open:
-                try_it.draw(setup, best)
+        # Draw it before the scores, so that it does not move them when they come.
+        tries = st.expander(_try_it(setup), icon=":material/draw:", key=_TRY, on_change="rerun")
+    best = draw(setup, details)
+    if tries is not None and tries.open:
+        with tries:
+            try_it.draw(setup, best)
 
 
 def _try_it(setup: StitchSetup) -> str:

@@ -311,8 +311,15 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
             if first.kind == "texts":
                 choose = _text
             item = choose(first.dataset, stitching)
-        if item is None:
+        if item is None and first.kind == "texts":
             return place.caption("Every pair of encoder and classifier answers here, without a click.")
+        if item is None:  # an example holds the place of the answers
+            with asked:
+                example = _test_item(first.dataset, stitching, 0)
+                item = _show_item(example, f"The example: {example.truth}")
+            place.caption("Answers to an example, a test row. Give a picture of yours.")
+        elif first.kind == "images":
+            place.caption("Answers to this picture.")
         known = tuple(st.session_state.get("relscope.try-truth", {}).items())
         own = tuple(encoders.get(spec) for spec in setup.specs)
         offer = ItemOffer(one, stitching, method, own, exports.theme(), known)

@@ -129,7 +129,7 @@ def test_a_planned_change_of_model_alarms_for_broken_rows_alone(versions):
 def test_a_value_above_its_limit_that_is_not_surely_above_it_says_so():
     measure = Measure("everything_new", "churn", "", n=12, value=0.06, noise=0.001, error=0.03)
     [badge] = conditions(DriftVerdict((Check(measure, -0.02, 0.05, False),), {}), "everything_new", True)
-    assert badge == ":green-badge[:material/check: churn .060, allowed .051 (not surely more)]"
+    assert badge == ":green-badge[:material/check: neighbours changed .060, allowed .051 (not surely more)]"
 
 
 def test_it_follows_the_sessions_pair(versions):

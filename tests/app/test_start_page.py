@@ -113,6 +113,8 @@ def test_two_networks_are_trained_in_the_story(monkeypatch):
 
 def test_stitched_networks_answer_as_the_core_does():
     at = opened(step="6")
+    assert "Until you draw: a scan of a 5" in at.captions
+    assert at.html.count('class="stitched"') == 2  # an example holds the place of the answers
     at.change("button_group", "story.digit", "4")
     shown = re.findall(r"</span><b>(.*?)</b><small>(.*?)</small>", at.html)
     specs = example_spaces("digits", Store().finished)[0][1:3]
