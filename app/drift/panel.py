@@ -36,8 +36,7 @@ from relcore.spaces.ids import GuessedIds
 _HEIGHT = 400  # pixels; height of a table with many checks
 _ABOUT = (
     "Did an update of the model, a library or a setting change your vectors? Drift compares the same rows"
-    " before and after. It raises an alarm if neighbours or coordinates changed by more than you allow, or if"
-    " rows are broken. With a passport, a few anchors stand for the old vectors."
+    " before and after. It raises an alarm if more changed than you allow, or if rows are broken."
 )
 _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}
 

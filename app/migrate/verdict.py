@@ -87,7 +87,10 @@ _COLUMNS = (0, 1, 2, 3, 5, 4, 6)
 
 def _options(result: MigrationResult, rate: Rate, note: str) -> None:
     cells = [[row[place] for place in _COLUMNS] for row in result.overview(rate)]
-    html = Table(shown=cells, caption=f"{note} Bars: {_basis(rate)} of a year, on one scale.").html()
+    told = f"Bars: {_basis(rate)} of a year, on one scale."
+    if result.verdict.option:
+        told = f"▸ is recommended. {told}"
+    html = Table(shown=cells, caption=told).html()
     for name, told in result.explained.items():
         html = html.replace(f"{TITLES[name]}</td>", f"{TITLES[name]}<small>{told}</small></td>", 1)
     for change, bar in _interval_bars(result):
@@ -95,7 +98,11 @@ def _options(result: MigrationResult, rate: Rate, note: str) -> None:
     for told, bar in _cost_bars(result, rate, [row[_COLUMNS.index(5)] for row in cells[1:]]):
         html = html.replace(f">{told}</td>", f">{told}{bar}</td>", 1)
     with st.container(key="migrate-options"):
-        st.html(f'<div class="relscope-report">{linked_html(html)}</div>')
+        more = f"<summary>How to read this table</summary>{plain_html(note)}"
+        st.html(
+            f'<div class="relscope-report">{linked_html(html)}</div>'
+            f'<details class="relscope-details">{more}</details>'
+        )
 
 
 def _basis(rate: Rate) -> str:

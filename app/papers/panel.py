@@ -266,10 +266,10 @@ def draw(_: Workspace) -> None:
     for paper in dict.fromkeys(row.paper for row in chosen):
         st.markdown(f"### {paper.short}")
         st.caption(f"{paper.authors}, [{paper.title}]({paper.url})")
+        of_paper = [row for row in chosen if row.paper == paper]
         with st.container(gap=None, key=f"papers-rows-{paper.id}"):
-            for row in chosen:
-                if row.paper == paper:
-                    _row(row, verdicts[row.id], results)
+            for row in sorted(of_paper, key=lambda row: not _is_judged(verdicts[row.id])):
+                _row(row, verdicts[row.id], results)
     if going := st.session_state.pop(_GOING, None):
         go(*_place(find_row(going)))
 
@@ -298,6 +298,11 @@ def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:
     if "nothing to measure" in row.why_not:
         without = _NOTHING
     return by_word or {_NO_CLAIM if measured else without: []}
+
+
+def _is_judged(verdict: Shown) -> bool:
+    """Whether the patterns of a row were tested. Rows without a verdict come last."""
+    return not _ICONS.keys().isdisjoint(verdict)
 
 
 def _icon(verdict: Shown) -> str:

@@ -68,7 +68,7 @@ def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) ->
     if chosen != _WITHOUT:
         pairs = compute.load_space(chosen)
     asked = (space.digest, pairs.digest if pairs else "")
-    if st.button("Make the repaired file", key="check.repair", icon=":material/build:", type="primary"):
+    if st.button("Make the repaired file", key="check.repair", icon=":material/build:"):
         st.session_state[_MADE] = asked
     if st.session_state.get(_MADE) == asked:
         _draw_repaired(space, found, pairs)

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -116,6 +117,11 @@ def open_row(papers, row):
 def test_rows_are_lines_and_open_ones_show_what_fails(papers):
     assert len(papers.expander) == len(load_rows())
     assert "Table 1** · Word embeddings · :green[holds]" in papers.expander[0].label
+    papers_of_rows = [row.paper for row in load_rows()]
+    first = [line.label for line in papers.expander[: papers_of_rows.count(papers_of_rows[0])]]
+    judged = [bool(re.search(r":(green|orange|red)\[|not decided", label)) for label in first]
+    assert judged == sorted(judged, reverse=True)
+    assert {True, False} == set(judged)
     assert "<table" not in papers.html
     assert open_row(papers, "relative-table-1").html.count('class="relscope-papers ') > 1
     for asked, n in (("table 1", 3), ("of the pruned inverse", 2), ("no such words", 0)):
