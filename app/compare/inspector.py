@@ -18,7 +18,7 @@ from app.glossary.card import caption
 from app.items import Items, cut, items_of
 from app.plain_text import plain, plain_html
 from app.selection import anchors_among, selected_rows
-from app.tables import bars
+from app.tables import bars, short_numbers
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.numbers import counted, short
 from relcore.compare import agreement
@@ -445,11 +445,11 @@ def _list_selected(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items
         rows = rows[np.argsort(-space.counts[rows], kind="stable")]
     rows = rows[:MOST_LISTED]
     columns = {"id": pair.ids[rows]}
-    if space.labels is not None:
+    if space.labels is not None and any(space.labels[rows]):
         columns["label"] = space.labels[rows]
     if space.counts is not None:
         columns["count"] = space.counts[rows]
-    st.dataframe(pd.DataFrame(columns), hide_index=True, height=320)
+    st.dataframe(short_numbers(pd.DataFrame(columns)), hide_index=True, height=320)
 
 
 def _why_disabled(pinned: bool, full: bool) -> str | None:

@@ -17,6 +17,7 @@ from app.glossary.card import caption
 from app.items import Items, items_of
 from app.places import DATA, go
 from app.selection import select, selected_rows
+from app.tables import short_numbers
 from app.workspace import Workspace
 from relcore.base.numbers import counted, short
 from relcore.base.report import delimited_text
@@ -48,7 +49,10 @@ def draw(workspace: Workspace, models: Match, _: View) -> None:
     tags_list(workspace, pair)
     if pair.source.labels is not None and len(set(pair.source.labels) - {""}) > 1:
         _classes(pair, rows)
-    st.dataframe(_table(workspace, pair, rows[:_SHOWN], texts), hide_index=True, height=320)
+    table = _table(workspace, pair, rows[:_SHOWN], texts)
+    if "label" in table and not any(table["label"]):
+        table = table.drop(columns="label")
+    st.dataframe(short_numbers(table), hide_index=True, height=320)
     if len(rows) > _SHOWN:
         st.caption(f"Shown: the first {_SHOWN:,}. The downloads have all {len(rows):,}.")
 

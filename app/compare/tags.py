@@ -28,6 +28,7 @@ def tag_menu(chosen: tuple[str, ...], key: str, **look: str) -> None:
     with menu("Tag", key, icon=":material/sell:", help=about, **look) as is_open:
         if not is_open:
             return
+        _confirmation(chosen, key)  # above the form, or a menu near the end of the window would hide it
         with st.form(f"{key}.form", border=False):
             st.text_input(
                 f"Tag {counted(len(chosen), 'row')} as",
@@ -43,7 +44,6 @@ def tag_menu(chosen: tuple[str, ...], key: str, **look: str) -> None:
                 args=(chosen, key),
                 width="stretch",
             )
-        _confirmation(chosen, key)
         for number, (name, ids) in enumerate(session.workspace().tags):
             inside = len(set(chosen).intersection(ids))
             if inside < len(chosen):

@@ -14,6 +14,7 @@ from app import session as session_module
 from app.anchors.lists import step_between
 from app.compare import choosers, headline
 from app.components import linked_scatter
+from app.toolbar import OUTLINE
 from app.workspace import History, Workspace, from_session_file
 from relcore import read_selection
 from relcore.base.errors import SpaceError
@@ -518,3 +519,32 @@ def test_few_anchors_to_drag_are_one_step(make_session):
     assert len(session.workspace.anchors) == 8
     assert session.workspace.panes == ("relative",)
     assert session.click("history.undo").workspace == before
+
+
+def test_the_page_outlines_the_maps_while_files_are_read(make_session, monkeypatch):
+    session = make_session(place=("data",))
+    assert OUTLINE not in session.html
+
+    def stops(*specs):
+        raise RuntimeError("reading the files")
+
+    monkeypatch.setattr("app.compute.matched_models", stops)
+    session.at.switch_page("../pages/explore.py")
+    session.at.run()  # what the browser shows when this error comes
+    assert OUTLINE in session.html
+    assert "Reading the files and drawing the maps …" in session.text
+    monkeypatch.undo()
+    session.open("explore")
+    assert OUTLINE not in session.html
+
+
+def test_pages_that_cannot_be_drawn_leave_no_outline(make_session, monkeypatch):
+    session = make_session(place=("data",))
+
+    def refuses(*specs):
+        raise SpaceError("expected rows, got none")
+
+    monkeypatch.setattr("app.compute.matched_models", refuses)
+    session.open("explore")
+    assert OUTLINE not in session.html
+    assert any("expected rows" in error for error in session.errors)
