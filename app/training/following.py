@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -13,11 +14,11 @@ import streamlit as st
 from relcore.figures.charts import MovingPanels
 from relcore.training.agreement import TrainingResult, TrainingSpec
 from relcore.training.comparison import RunComparison
-from relcore.training.runs import Run, open_runs
+from relcore.training.runs import METRICS, Run, open_runs
 
 _KEY = "relscope.growing-runs"
 _PAUSE = 1.0  # seconds between two comparisons
-_SECONDS = 5.0  # after which runs are read again although no frame is new: the training may have ended
+_SECONDS = 5.0  # after which runs are read again although no file is new: the training may have been killed
 
 
 class GrowingRuns:
@@ -31,7 +32,7 @@ class GrowingRuns:
         self.spec = spec
         self.runs = runs
         self.comparison = RunComparison(spec, to_last=False)
-        self._names = self._frame_names()
+        self._files = self._files_of_now()
         self._read = time.monotonic()
         self._drawn: list[tuple[str, bytes]] = []
         self._panels: tuple[Any, Any] = (None, None)
@@ -47,18 +48,18 @@ class GrowingRuns:
         return self.result
 
     def look(self) -> None:
-        """Read the runs again if there are new frames, or after some seconds."""
-        names = self._frame_names()
-        if names == self._names and time.monotonic() - self._read < _SECONDS:
+        """Read the runs again if there are new frames or metrics, or after some seconds."""
+        files = self._files_of_now()
+        if files == self._files and time.monotonic() - self._read < _SECONDS:
             return
         self.runs = open_runs(self.folder)
-        self._names = names
+        self._files = files
         self._read = time.monotonic()
 
-    def _frame_names(self) -> list[list[str]]:
-        """The names in the folders of the runs. To list them takes less than a millisecond; to read the runs
-        takes longer."""
-        return [sorted(os.listdir(run.folder)) for run in self.runs]
+    def _files_of_now(self) -> list[tuple[list[str], int]]:
+        """For each run, the names in its folder and when its metrics were written: they also say that it has
+        ended. To look takes less than a millisecond; to read the runs takes longer."""
+        return [(sorted(os.listdir(run.folder)), _written_at(run.folder / METRICS)) for run in self.runs]
 
     @property
     def has_scores(self) -> bool:
@@ -84,6 +85,14 @@ class GrowingRuns:
             self._panels = key, replace(self.result, steps=steps, places={axes: places}).panels(axes)
             self._drawn = _frames(self.runs)
         return self._panels[1]
+
+
+def _written_at(file: Path) -> int:
+    """Nanoseconds; 0 if there is no such file, as in a folder of checkpoints."""
+    try:
+        return file.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def _frames(runs: Sequence[Run]) -> list[tuple[str, bytes]]:

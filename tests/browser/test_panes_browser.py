@@ -401,7 +401,7 @@ def test_trails_lead_from_a_row_to_its_place_in_the_other_pane(page):
     assert path.startswith(f"M{x:.1f} {y:.1f}L")
     assert f"M{toX - 4:.1f} {toY:.1f}a4 4" in path
     draw(page, drawn, [3], trails=[[], []])
-    assert not page.evaluate("document.querySelector('.ls-trail').getAttribute('d')")
+    page.wait_for_function("!document.querySelector('.ls-trail').getAttribute('d')")
 
 
 def test_arrow_keys_point_at_rows_and_enter_selects_one(page):

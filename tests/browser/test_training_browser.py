@@ -50,9 +50,17 @@ def test_frames_play_and_the_step_stays_on_the_page(watched, player):
     first = pictures(watched)
     watched.evaluate(
         """() => {
-            const root = [...document.querySelectorAll("*")].map((one) => one.shadowRoot?.querySelector(".mm-root")).find(Boolean);
+            const page = [...document.querySelectorAll("*")].map((one) => one.shadowRoot).find((one) => one?.querySelector(".mm-root"));
+            const root = page.querySelector(".mm-root");
             window.seen = [root.dataset.frame];
             new MutationObserver(() => seen.push(root.dataset.frame)).observe(root, { attributeFilter: ["data-frame"] });
+            const put = CanvasRenderingContext2D.prototype.putImageData;
+            window.drawn = [];
+            CanvasRenderingContext2D.prototype.putImageData = function (...given) {
+                const now = page.querySelector(".mm-now");
+                if (now) drawn.push(now.style.transform);
+                return put.apply(this, given);
+            };
         }"""
     )
     player.get_by_role("button", name="Play").click()
@@ -61,6 +69,8 @@ def test_frames_play_and_the_step_stays_on_the_page(watched, player):
     seen = list(map(int, watched.evaluate("seen")))
     assert seen == sorted(seen)
     assert len(set(seen)) > 2
+    # Where motion is to be reduced, as in these pages, both maps are drawn once a frame: points do not glide.
+    assert len(watched.evaluate("drawn")) == len(watched.evaluate("[...new Set(drawn)]")) * 2
     last = pictures(watched)
     assert all(one != other for one, other in zip(first, last, strict=True))
     player.get_by_role("slider").focus()
@@ -72,41 +82,26 @@ def test_frames_play_and_the_step_stays_on_the_page(watched, player):
     player.wait_for(state="detached")
     watched.get_by_role("tab", name="Training").click()
     shows(watched, len(STEPS) - 3)
+    settle(watched)
+    a_click_on_the_lines_shows_its_frame(watched, player)
+    a_row_is_ringed_in_both_maps(watched, player)
 
 
-def test_a_click_on_the_lines_shows_its_frame_and_a_row_is_ringed_in_both_maps(watched, player):
-    shows(watched, 0)
+def a_click_on_the_lines_shows_its_frame(page, player):
     chart = player.get_by_role("img", name="MRR").bounding_box()
-    watched.mouse.click(chart["x"] + chart["width"] - 13, chart["y"] + 30)
-    shows(watched, len(STEPS) - 1)
+    page.mouse.click(chart["x"] + chart["width"] - 13, chart["y"] + 30)
+    shows(page, len(STEPS) - 1)
+
+
+def a_row_is_ringed_in_both_maps(page, player):
     plot = player.locator(".mm-plot").first.bounding_box()
     middle = plot["x"] + plot["width"] / 2, plot["y"] + plot["height"] / 2
     for up in range(0, 150, 4):  # along a line, until a row is near
-        watched.mouse.move(middle[0], middle[1] - up)
+        page.mouse.move(middle[0], middle[1] - up)
         if player.locator(".ls-tip").is_visible():
             break
     assert player.locator(".ls-tip strong").text_content().isdigit()
     assert player.locator('.ls-ring[visibility="visible"]').count() == 2
-
-
-def test_where_motion_is_to_be_reduced_points_do_not_glide(watched, player):
-    watched.emulate_media(reduced_motion="reduce")
-    shows(watched, 0)
-    watched.evaluate(
-        """() => {
-            const page = [...document.querySelectorAll("*")].map((one) => one.shadowRoot).find((one) => one?.querySelector(".mm-root"));
-            const put = CanvasRenderingContext2D.prototype.putImageData;
-            window.drawn = [];
-            CanvasRenderingContext2D.prototype.putImageData = function (...given) {
-                drawn.push(page.querySelector(".mm-now").style.transform);
-                return put.apply(this, given);
-            };
-        }"""
-    )
-    player.get_by_role("button", name="Play").click()
-    shows(watched, 3)
-    player.get_by_role("button", name="Pause").click()
-    assert len(watched.evaluate("drawn")) == len(watched.evaluate("[...new Set(drawn)]")) * 2
 
 
 def test_frames_of_a_training_are_drawn_as_they_come(watched, app, tmp_path):
@@ -135,7 +130,7 @@ def test_frames_of_a_training_are_drawn_as_they_come(watched, app, tmp_path):
     assert said.text_content() == "step 1"
 
 
-@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+@pytest.mark.parametrize("motion", ["no-preference", pytest.param("reduce", marks=pytest.mark.slow)])
 def test_a_training_that_has_ended_is_played_to_its_end_by_itself(watched, app, motion):
     pytest.importorskip("torch")
     watched.emulate_media(reduced_motion=motion)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ class Case:
     """One input.
 
     `read` reads the `files` through Relscope, in a separate process whose working folder has them. If it
-    accepts them, it must return the `truth`. Without a `truth`, it must refuse them. With `accept`, it must
+    accepts them, it must return the `truth`, which may be a function that finds it: most cases of a sample are
+    never judged. Without a `truth`, it must refuse them. With `accept`, it must
     accept them, so that a reader that refuses everything fails. The error must contain one of `names`, by
     default those of the files, and a `remedy` after a semicolon. For settings, "expected …, got …" is enough.
     `allowed` are events that Python audits as execution but that are harmless here, such as unpickling a
@@ -54,7 +56,7 @@ def each(read, file, contents, truth=lambda content: None, label="", **more):
         if isinstance(content, tuple):
             content, right = content
         else:
-            content, right = (content, truth(content))
+            right = partial(truth, content)
         yield Case(label + name, read, {file: content}, right, **more)
 
 

@@ -189,10 +189,12 @@ def _outcome(case, folder):
         return ("refused" if clear(said, names, case.remedy) else "unclear"), said
     except BaseException as error:
         return "traceback", f"{type(error).__name__}: {error!s:.200} at {_place(error)}"
-    if case.truth is None:
+    truth = case.truth
+    if callable(truth):
+        truth = truth()
+    if truth is None:
         return "wrongly accepted", f"got {_shown(found)}"
-    if not same(found, case.truth):
-        truth = case.truth
+    if not same(found, truth):
         if isinstance(found, dict) and isinstance(truth, dict):
             odd = [key for key in found if not same(found[key], truth.get(key))]
             found, truth = ({key: one.get(key) for key in odd} for one in (found, truth))
