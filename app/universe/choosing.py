@@ -40,31 +40,28 @@ def choose_models(spaces: Sequence[SpaceSpec], usual: Sequence[SpaceSpec], shown
     names = dict(zip(spaces, short_names(list(space_labels(spaces).values()))[0], strict=True))
     key = f"universe.spaces-{results.place_of(spaces)}"
     label = "Models on the map"
-    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="universe-models")
-    with row:
-        if len(names) <= min(MOST_SPACES, _MOST_PILLS):
-            chosen = remembered(
-                st.pills,
-                label,
-                list(names),
-                default=list(usual),
-                format_func=lambda spec: plain(names[spec]),  # pills render Markdown
-                key=key,
-                selection_mode="multi",
-                help="Click a model to add it, or to leave it out.",
-            )
-        else:
-            chosen = remembered(
-                st.multiselect,
-                label,
-                list(names),
-                default=list(usual)[:MOST_SPACES],
-                format_func=names.get,
-                key=key,
-                max_selections=MOST_SPACES,
-            )
-        _draw_adding(shown)
-    _draw_apart(spaces)
+    if len(names) <= min(MOST_SPACES, _MOST_PILLS):
+        chosen = remembered(
+            st.pills,
+            label,
+            list(names),
+            default=list(usual),
+            format_func=lambda spec: plain(names[spec]),  # pills render Markdown
+            key=key,
+            selection_mode="multi",
+            help="Click a model to add it, or to leave it out.",
+        )
+    else:
+        chosen = remembered(
+            st.multiselect,
+            label,
+            list(names),
+            default=list(usual)[:MOST_SPACES],
+            format_func=names.get,
+            key=key,
+            max_selections=MOST_SPACES,
+        )
+    _draw_adding(shown)
     return [spec for spec in spaces if spec in chosen]
 
 
@@ -104,7 +101,7 @@ def _add_file(key: str, shown: str) -> None:
     st.session_state[MODELS] = shown
 
 
-def _draw_apart(spaces: Sequence[SpaceSpec]) -> None:
+def draw_apart(spaces: Sequence[SpaceSpec]) -> None:
     """If the file that was dropped last has no rows in common with these models, say so and what to do."""
     dropped = st.session_state.get(DROPPED)
     if dropped is None or dropped in spaces or dropped not in session.workspace().spaces:

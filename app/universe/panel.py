@@ -24,7 +24,14 @@ from app.places import CONNECT, EXPLORE, go
 from app.plain_text import bold_numbers, plain, plain_html
 from app.spaces.pairing import replace_spaces
 from app.tables import report_table
-from app.universe.choosing import DROPPED, MODELS, choose_models, share_rows, with_models_of_the_session
+from app.universe.choosing import (
+    DROPPED,
+    MODELS,
+    choose_models,
+    draw_apart,
+    share_rows,
+    with_models_of_the_session,
+)
 from app.universe.scores import OPENS, compare, compare_scores
 from app.widgets import space_name
 from app.workspace import BUNDLED, Workspace
@@ -61,7 +68,10 @@ def page(workspace: Workspace) -> None:
     if chosen:
         titles = {_OWN: "Spaces of this session"}
     titles |= EXAMPLES | {_FILE: "A file"}
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    choosers = st.container(
+        horizontal=True, vertical_alignment="bottom", gap="medium", key="universe-choosers"
+    )
+    with choosers:
         key = "universe.of"
         if _OWN in titles:
             key = MODELS
@@ -71,10 +81,6 @@ def page(workspace: Workspace) -> None:
             key,
             help="If the session has two spaces of your own, they come first.",
         )
-        if name == _FILE:
-            details = st.empty()
-        else:
-            details = st.popover("Method details", icon=":material/tune:", key="universe.details")
     specs = own
     task = None
     try:
@@ -85,7 +91,7 @@ def page(workspace: Workspace) -> None:
         else:
             example = example_spaces(name, jobs.queue().store.finished)[0]
             specs = with_models_of_the_session(example, own)
-        specs, task = _settings(specs, workspace.models[:2], details, name)
+        specs, task = _settings(specs, workspace.models[:2], choosers, name)
         if len(specs) < 2:
             return messages.info("Choose two spaces or more.", icon=":material/hub:")
         if apart := [space_name(spec) for spec in specs if spec not in _largest_sharing_group(specs)]:
@@ -155,7 +161,7 @@ def _largest_sharing_group(
 
 
 def _settings(
-    specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec], details: DeltaGenerator, shown: str
+    specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec], choosers: DeltaGenerator, shown: str
 ) -> tuple[list[SpaceSpec], UniverseSpec]:
     # Leave out spaces that have a copy with linked ids.
     linked = {base_of(spec) for spec in specs if spec.source == "renamed"}
@@ -165,7 +171,10 @@ def _settings(
     dropped = st.session_state.get(DROPPED)
     if dropped in specs and dropped not in usual:
         usual = [*usual, dropped]
-    chosen = choose_models(specs, usual, shown)
+    with choosers:
+        chosen = choose_models(specs, usual, shown)
+        details = st.popover("Method details", icon=":material/tune:", key="universe.details")
+    draw_apart(specs)
     with details:
         lengths = remembered(
             st.toggle,
