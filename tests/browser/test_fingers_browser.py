@@ -8,7 +8,7 @@ from tests.browser.panes import at_rest, draw, events, scene, star, views
 
 @pytest.fixture
 def phone(browser):
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     yield context.new_page()
     context.close()
 
@@ -27,6 +27,17 @@ def test_buttons_for_a_finger_zoom_the_map(phone):
     buttons.nth(2).tap()
     phone.wait_for_function("scatter.panes[0].view.zoom === 1")
     assert phone.evaluate("window.events") == []
+
+
+def test_tools_have_room_for_a_finger_on_a_phone(phone):
+    draw(phone, scene(300, panes=2))
+    tools = [one for one in phone.locator(".ls-toolbar .ls-button").all() if one.is_visible()]
+    boxes = [one.bounding_box() for one in tools]
+    assert len(boxes) > 6
+    assert min(box["width"] for box in boxes) >= 33
+    assert min(box["height"] for box in boxes) >= 39
+    assert min(box["x"] for box in boxes) >= 0
+    assert max(box["x"] + box["width"] for box in boxes) <= 390
 
 
 def test_a_mouse_needs_no_buttons_to_zoom(page):
