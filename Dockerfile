@@ -1,6 +1,6 @@
 # The app in a container, also as a Space of Hugging Face, whose README begins with the header in docs/running.md.
-# For an image that can be built again to the byte, name the base by its digest: --build-arg BASE=python:3.11-slim@sha256:…
-ARG BASE=python:3.11-slim
+# For an image that can be built again to the byte, name the base by its digest: --build-arg BASE=python:3.11-slim-bookworm@sha256:…
+ARG BASE=python:3.11-slim-bookworm
 FROM ${BASE}
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends make=4.* \
@@ -21,5 +21,5 @@ VOLUME /store
 # Others reach the port, so the app keeps them apart, and its token comes from RELSCOPE_TOKEN or is printed.
 ENV RELSCOPE_SHARE=1
 EXPOSE 7860
-HEALTHCHECK --start-period=60s CMD [".venv/bin/python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:7860/_stcore/health')"]
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 CMD [".venv/bin/python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:7860/_stcore/health')"]
 CMD [".venv/bin/python", "-m", "relcore", "app", "--port", "7860", "--no-browser", "--share"]

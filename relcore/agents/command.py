@@ -119,13 +119,25 @@ def _tools() -> types.ListToolsResult:
     tools = [
         types.Tool(
             name=name,
-            description=_parser(name).description,
+            description=_description(name),
             input_schema=schema_of(name),
             annotations=hints,
         )
         for name in _names()
     ]
     return types.ListToolsResult(tools=tools)
+
+
+def _description(name: str) -> str:
+    """The description of a command, and which part of it the tool is, if its first word is fixed."""
+    about = _parser(name).description or ""
+    fixed = _fixed(name)
+    words = [
+        fixed[one.dest] for one in _parser(name)._actions if not one.option_strings and one.dest in fixed
+    ]
+    if words:
+        return f"This tool is relscope {' '.join([name, *filter(None, words)])}. {about}"
+    return about
 
 
 async def _call(

@@ -112,6 +112,20 @@ EXTRAS = {
     "torchdr": "gpu",
     "umap": "app",
 }
+# What every installation has, except one that was made without dependencies.
+_NEEDED = {
+    "faiss",
+    "matplotlib",
+    "msgspec",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "regex",
+    "safetensors",
+    "scipy",
+    "shtab",
+    "sklearn",
+}
 OF_KIND = {"images": "vision", "texts": "text"}  # kind of data → the extra that its encoders need
 
 
@@ -144,11 +158,14 @@ def with_install_hint(error: ImportError, name: str = "") -> Exception:
     else:
         missing = error.__cause__
     library = (getattr(missing, "name", None) or "").partition(".")[0]
-    if library in EXTRAS:
+    if library in EXTRAS or library in _NEEDED:
         return missing_library(library, name)
     return error
 
 
 def missing_library(library: str, name: str = "") -> Exception:
-    remedy = f'pip install "relscope[{name or EXTRAS[library]}]"'
+    if library in _NEEDED:
+        remedy = "pip install relscope, without --no-deps"
+    else:
+        remedy = f'pip install "relscope[{name or EXTRAS[library]}]"'
     return SpaceError(f"expected the package {library}, which is not installed; run: {remedy}")

@@ -197,3 +197,15 @@ def test_what_lies_elsewhere_is_closed(limited, arguments):
     code, err = limited(arguments)
     assert (code, err.count("\n")) == (2, 1), err
     assert "is not open to this session: this" in err
+
+
+def test_description_says_which_part_of_a_command_the_tool_is():
+    assert mcp._description("passport").startswith("This tool is relscope passport check. ")
+    assert mcp._description("drift") == mcp._parser("drift").description
+
+
+@pytest.mark.parametrize("page", ["docs/scripts.md", "docs/relscope/SKILL.md"])
+def test_pages_name_every_tool(page):
+    text = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
+    [told] = [part for part in text.split("\n\n") if "`relscope mcp " in part]
+    assert [name for name in TOOLS.own if name not in told] == []

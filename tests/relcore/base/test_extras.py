@@ -12,6 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from relcore import cli
 from relcore.base.errors import EXTRAS, SpaceError
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.maps.reduction import reduce_spaces
@@ -87,3 +88,10 @@ def test_missing_library_is_error_that_says_how_to_install_it(monkeypatch, tmp_p
     told = rf'expected the package {library}.*run: pip install "relscope\[{name}\]"'
     with pytest.raises(SpaceError, match=told):
         call()
+
+
+def test_a_package_that_every_installation_has_is_named_too(capsys):
+    assert cli._report_error(ModuleNotFoundError(name="numpy"), None) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("relscope: expected the package numpy, which is not installed")
+    assert "--no-deps" in told
