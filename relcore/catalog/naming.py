@@ -82,8 +82,9 @@ def space_spec(text: str) -> SpaceSpec:
     names = [*BUNDLED, *MODELS, *(entry.metadata["name"] for entry in stored)]
     if path.parent.is_dir():
         names += [str(file) for file in path.parent.iterdir() if file.is_file()]
-    near = did_you_mean(text, names)
-    raise SpaceError(f"{text!r}: expected {SPACE_HELP}; nothing matches{near}")
+    if near := did_you_mean(text, names):
+        raise SpaceError(f"{text!r}: expected the name of a space, got one that nothing matches{near}")
+    raise SpaceError(f"{text!r}: expected {SPACE_HELP}; nothing matches")
 
 
 def space_specs(text: str) -> list[SpaceSpec]:

@@ -31,6 +31,12 @@ def unit(X: Tensor) -> Tensor:
     return torch.where(known, X / torch.where(known, squares, 1).sqrt(), 0)
 
 
+def need_width(X: Tensor, width: int) -> None:
+    """Raise a SpaceError unless the rows of X have this width."""
+    if X.shape[-1] != width:
+        raise SpaceError(f"X: expected rows (n, {width}), got a tensor of shape {tuple(X.shape)}")
+
+
 class UnitRows(nn.Module):  # type: ignore[misc]  # mypy does not read torch
     """Scales each row to length 1."""
 
@@ -62,7 +68,11 @@ class AffineMap(nn.Module):  # type: ignore[misc]  # mypy does not read torch
         self.register_buffer("end", _tensor(end))
         self.unit = unit
 
+    def extra_repr(self) -> str:
+        return f"{self.matrix.shape[0]} → {self.matrix.shape[1]}"
+
     def forward(self, X: Tensor) -> Tensor:
+        need_width(X, self.matrix.shape[0])
         X = X - self.start
         if self.unit:
             X = unit(X)
@@ -152,9 +162,22 @@ class RelativeLayer(nn.Module):  # type: ignore[misc]  # mypy does not read torc
                 setattr(self, name, None)
             else:
                 self.register_buffer(name, _tensor(value))
+        if anchors is not None and self.anchors.ndim != 2:
+            raise SpaceError(
+                "anchors: expected the vectors of the anchors (k, d), got a tensor of shape"
+                f" {tuple(self.anchors.shape)}; of a space and ids, these are space.vectors[space.rows(ids)]"
+            )
+
+    def extra_repr(self) -> str:
+        k = len(self.inputs if self._encoder else self.anchors)
+        told = f"{k} anchors, similarity={self.similarity!r}, center={self.center}"
+        if self.whiten:
+            told += f", whiten=True, ridge={self.ridge}"
+        return told
 
     def forward(self, X: Tensor) -> Tensor:
         anchors = self._encoder[0](self.inputs) if self._encoder else self.anchors
+        need_width(X, anchors.shape[-1])
         if self.center:
             mean = anchors.mean(dim=0) if self.mean is None else self.mean
             X = X - mean
@@ -215,6 +238,7 @@ def _tensor(value: Any) -> Tensor:
     """The value as a tensor that shares no memory with it; float32 unless it is a tensor already."""
     if isinstance(value, Tensor):
         return value.detach().clone()
+    value = getattr(value, "vectors", value)  # of a space
     return torch.tensor(np.asarray(value, dtype=np.float32))
 
 
@@ -232,6 +256,12 @@ class Stitched(nn.Module):  # type: ignore[misc]  # mypy does not read torch
 
     def __init__(self, encoder: nn.Module, translation: nn.Module, head: nn.Module) -> None:
         super().__init__()
+        for name, part in (("encoder", encoder), ("translation", translation), ("head", head)):
+            if not isinstance(part, nn.Module):
+                raise SpaceError(
+                    f"{name}: expected a PyTorch module, got {type(part).__name__}; of a fitted estimator,"
+                    " give .to_torch()"
+                )
         self.encoder = encoder
         self.translation = translation
         self.head = head

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from relcore.base.errors import SpaceError, brief
 from relcore.base.rows import out_of_range
@@ -15,13 +16,16 @@ _MOST_DENSE = 8 << 30  # number of bytes of a sparse matrix when dense
 
 
 def plain_array(X: Any, name: str) -> np.ndarray:
-    """An array, DataFrame, tensor, sparse matrix or list of rows as a NumPy array with two axes.
+    """An array, DataFrame, tensor, sparse matrix, list or column of rows, or gensim's KeyedVectors as a NumPy
+    array with two axes.
 
     Raises
     ------
     SpaceError
         X is no matrix, has masked values, or is a sparse matrix that is too large in dense form.
     """
+    X = _rows_within(X)
+    _need_no_column_of_rows(X, name)
     _need_no_mask(X, name)
     if hasattr(X, "detach"):
         X = _of_tensor(X, name)
@@ -45,7 +49,7 @@ def plain_array(X: Any, name: str) -> np.ndarray:
             got = f"{brief(X)}"
         raise SpaceError(
             f"{name}: expected a matrix (n, d), an array, DataFrame, tensor, sparse matrix, list of rows or"
-            f" LatentSpace, got {got}. Reshape your data: rows.reshape(1, -1) makes a single row a matrix"
+            f" LatentSpace, got {got}{_remedy(X, given.ndim)}"
         )
     if 0 in given.shape:
         what = "sample(s)"
@@ -56,6 +60,46 @@ def plain_array(X: Any, name: str) -> np.ndarray:
             " while a minimum of 1 is required."
         )
     return given
+
+
+def _rows_within(X: Any) -> Any:
+    """The rows of KeyedVectors, and those of a column whose cells are rows, as pandas reads it from a Parquet
+    file; everything else as it is."""
+    if hasattr(X, "index_to_key"):
+        return X.vectors
+    if isinstance(X, pd.Series) and _holds_rows(X):
+        return X.tolist()
+    if type(X).__module__.startswith("pyarrow") and hasattr(X, "to_pandas"):
+        return X.to_pandas()
+    return X
+
+
+def _holds_rows(column: pd.Series) -> bool:
+    return (
+        column.dtype == object and len(column) > 0 and isinstance(column.iloc[0], list | tuple | np.ndarray)
+    )
+
+
+def _need_no_column_of_rows(X: Any, name: str) -> None:
+    if not isinstance(X, pd.DataFrame):
+        return
+    for place, column in enumerate(X.columns):
+        if _holds_rows(X.iloc[:, place]):
+            raise SpaceError(
+                f"{name}: expected a table of numbers, got one with a whole row in each cell of {column!r};"
+                f" give this column, with the ids as its index: table.set_index('id')[{column!r}]"
+            )
+
+
+def _remedy(X: Any, n_axes: int) -> str:
+    """What to write instead of an argument that is no matrix."""
+    if isinstance(X, Mapping) and X:
+        return f"; take one of its {len(X):,} spaces or matrices, as spaces[{next(iter(X))!r}]"
+    if hasattr(X, "source") and hasattr(X, "target"):
+        return "; give one of the two spaces, .source or .target"
+    if n_axes:
+        return ". Reshape your data: rows.reshape(1, -1) makes a single row a matrix"
+    return "; give its rows as an array"
 
 
 def _need_no_mask(X: Any, name: str) -> None:

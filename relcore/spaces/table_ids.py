@@ -20,8 +20,13 @@ from relcore.base.errors import SpaceError
 
 
 def index_of(X: Any) -> pd.Index | None:
-    """The index of a DataFrame; None for everything else."""
-    return X.index if isinstance(X, pd.DataFrame) else None
+    """The index of a DataFrame or of a column of rows, or the words of KeyedVectors of gensim; None for
+    everything else."""
+    if isinstance(X, pd.DataFrame | pd.Series):
+        return X.index
+    if hasattr(X, "index_to_key"):
+        return pd.Index(X.index_to_key)
+    return None
 
 
 def is_default(index: pd.Index) -> bool:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -450,3 +451,30 @@ def test_index_becomes_text_that_depends_only_on_the_value(pair):
         relcore.match(numbered(X, [None, *range(1, N)]), X)
     with pytest.raises(SpaceError, match=r"each value occurs once, got '0', .*reset_index"):
         relcore.select_anchors(numbered(X, np.arange(N) // 2), 3)
+
+
+def test_a_column_of_rows_and_key_vectors_are_rows_with_ids():
+    X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    ids = ["cup", "jug", "pot", "pan"]
+    table = pd.DataFrame({"id": ids, "vector": list(X)})
+
+    class KeyedVectors:  # as gensim's
+        vectors = X
+        index_to_key = ids
+
+    for given in (table.set_index("id")["vector"], KeyedVectors()):
+        space = LatentSpace(given)
+        assert space.ids.tolist() == ids
+        assert np.array_equal(space.vectors, X)
+        assert float(relcore.linear_cka(given, X)) == pytest.approx(1)
+    for one in (table, pa.Table.from_pandas(table)):
+        with pytest.raises(SpaceError, match=r"table\.set_index\('id'\)\['vector'\]"):
+            LatentSpace(one)
+
+
+def test_what_holds_spaces_is_refused_with_what_to_write():
+    space = LatentSpace(np.eye(3))
+    with pytest.raises(SpaceError, match=r"take one of its 1 spaces or matrices, as spaces\['neck'\]"):
+        relcore.match({"neck": space}, space)
+    with pytest.raises(SpaceError, match=r"give one of the two spaces, \.source or \.target"):
+        relcore.select_anchors(relcore.match(space, space), 2)

@@ -10,6 +10,7 @@ import pytest
 from relcore import (
     Affine,
     InverseRelativeProjection,
+    LatentSpace,
     LeastSquares,
     Procrustes,
     RelativeProjection,
@@ -126,6 +127,22 @@ def test_wrong_layers_are_refused():
         RelativeLayer(X[:3], similarity="quantised")
     with pytest.raises(SpaceError, match="similarity: expected one of"):
         RelativeLayer(X[:3], similarity="dot")
+    with pytest.raises(SpaceError, match=r"space.vectors\[space.rows\(ids\)\]"):
+        RelativeLayer(np.array(["3", "17"]))
+    with pytest.raises(SpaceError, match=r"X: expected rows \(n, 6\), got a tensor of shape \(3, 4\)"):
+        RelativeLayer(X[:5])(torch.rand(3, 4))
+
+
+def test_the_anchors_may_be_a_space_and_are_told():
+    layer = RelativeLayer(LatentSpace(X[:5]))
+    assert torch.equal(layer.anchors, RelativeLayer(X[:5]).anchors)
+    assert repr(layer) == "RelativeLayer(5 anchors, similarity='cosine', center=True)"
+    assert repr(Affine().fit(X, Y).to_torch()) == "AffineMap(6 → 4)"
+
+
+def test_an_estimator_is_no_part_of_a_stitched_module():
+    with pytest.raises(SpaceError, match=r"translation: expected a PyTorch module, got Affine; .*\.to_torch"):
+        Stitched(torch.nn.Linear(8, 6), Affine().fit(X, Y), torch.nn.Linear(4, 2))
 
 
 FITTED = [
