@@ -1,5 +1,6 @@
 """Each benchmark starts, says what it measures and what it takes, and is listed in benchmarks/README.md."""
 
+import json
 import re
 import sys
 from importlib import import_module
@@ -8,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from benchmarks import check_rates
 from benchmarks.checked import tables
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -52,3 +54,19 @@ def test_draws_pooled_with_a_written_table_are_the_table_of_all_draws():
     assert list(tables.whose_table(frame[3:], earlier)) == whole
     of_layers = ["none", "another layer", "0.5", "4 of 5", "1", "0", ".250", ".500", "1.000", "1 of 2"]
     assert whole[0] == [*of_layers, ".250", ".250"]
+
+
+def test_a_section_without_draws_is_written_again_as_it_was(tmp_path, monkeypatch):
+    written = tmp_path / "whose_rates.md"
+    size = {"part": "size", "other": "L3", "seconds": 9.0, "busy": 8.0, "before": 0.1, "peak": 0.5}
+    draws = tmp_path / "draws.jsonl"
+    draws.write_text(json.dumps(size) + "\n", encoding="utf-8")
+    monkeypatch.setattr(check_rates, "WHOSE_TABLE", written)
+    title = tables.WHOSE_SECTIONS["nothing"][0]
+    written.write_text(f"# Rates\n\n## {title}\n\n| kind |\n|---|\n| few rows |\n", encoding="utf-8")
+    for _ in range(2):
+        lines = check_rates.table(draws)
+        start = lines.index(f"## {title}")
+        assert lines[start - 1 :][:7] == ["", f"## {title}", "", "| kind |", "|---|", "| few rows |", ""]
+        assert lines[-1] == "| L3 | 9.00 | 8.00 | .10 | .50 |"
+        written.write_text("\n".join(lines) + "\n", encoding="utf-8")

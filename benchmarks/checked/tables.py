@@ -23,15 +23,17 @@ from relcore.check.mixed_search import advice
 
 
 def sections(path: Path) -> dict[str, list[str]]:
-    """Title → lines of each section of a table's file, its title included; empty without the file."""
+    """Title → lines of each section of a table's file, its title included; empty without the file. Empty lines
+    are left out, except the one below the title."""
     found: dict[str, list[str]] = {}
     if not path.exists():
         return found
     lines: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
-            lines = found.setdefault(line.removeprefix("## "), [])
-        lines.append(line)
+            lines = found.setdefault(line.removeprefix("## "), [line, ""])
+        elif line:
+            lines.append(line)
     return found
 
 
