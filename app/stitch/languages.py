@@ -275,9 +275,9 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
     st.caption(
         f"Best method first. {counted(len(result.ids), 'query', 'queries')} through"
         f" {counted(spec.n_anchors, 'known pair')}, drawn at random; k = {spec.k}. MRR: mean of 1 ÷ the rank"
-        " of the translation, 0 beyond k. Jaccard: share of the k nearest sentences that both languages have"
-        f" in common. Chance: rows permuted. The interval of 95 % is over the queries.{zero} TF-IDF + SVD is"
-        " fitted on all sentences of its column, but on no pair."
+        " of the partner, 0 beyond k. Jaccard: overlap of the k nearest in both spaces, shared ÷ all. Chance:"
+        " rows permuted. The interval is over queries; it does not count that the best method was chosen on"
+        f" them.{zero} TF-IDF + SVD is fitted on all sentences of its column, but on no pair."
     )
     _examples(texts, nouns, dict(pairs), result)
 

@@ -9,10 +9,12 @@ from PIL import Image
 
 from app import live
 from app.items import Items
-from app.stitch import try_it
+from app.stitch import languages, try_it
 from app.stitch.try_it import answers_html
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
+from relcore.base.names import METHODS
+from relcore.base.numbers import percent
 from relcore.catalog.catalog import encoding_spec, load
 from relcore.catalog.encodings import encode, encoding_key
 from relcore.encoders.bundled_data import load_parallel
@@ -22,10 +24,11 @@ from relcore.encoders.sentences import TfidfSvd
 from relcore.figures.style import DARK, LIGHT
 from relcore.maps.pane_maps import default_view
 from relcore.runs.store import Store
+from relcore.scores.score import share_interval
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.classifiers import Stitching
-from relcore.stitch.try_it import Answers, matrices_of
+from relcore.stitch.try_it import Answers, RetrievalSpec, matrices_of, pair_up, retrieve
 from tests.app.conftest import Session
 
 pytestmark = pytest.mark.usefixtures("queue")
@@ -197,3 +200,20 @@ def test_a_dataset_that_is_gone_takes_its_items_only(make_session, tmp_path):
     session.run()
     assert not session.errors
     assert any(b"anchors" in node.proto.bytes for node in session.get("bidi_component"))
+
+
+def test_languages_name_the_best_method_with_its_interval():
+    vectors = np.random.default_rng(0).normal(size=(2, 150, 8))
+    ids = [f"r{row}" for row in range(150)]
+    one = LatentSpace(vectors[0], ids)
+    noisy = LatentSpace(vectors[0][:, ::-1] + 0.7 * vectors[1], ids)
+    result = retrieve(pair_up(one, noisy), RetrievalSpec(n_anchors=50, k=5))
+    best = max(result.scores, key=lambda method: result.scores[method]["first"])
+    share = float(result.scores[best]["first"])
+    low, high = share_interval(share, 100)
+    assert 0 < low < share < high < 1
+    told = languages.lead(result, ("sentence", "translation"))
+    assert told.startswith(
+        f"<b>{percent(share)}</b> (95 %: {percent(low)} to {percent(high)}) of 100 sentences"
+    )
+    assert f"by <b>{METHODS[best].title}</b>, the best of {len(result.scores)} methods" in told
