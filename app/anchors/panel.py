@@ -142,7 +142,7 @@ def show_table(workspace: Workspace, pair: Match) -> None:
     table["pinned"] = table["id"].isin(workspace.pinned)
     if pair.source.counts is not None:
         table["count"] = pair.source.counts[rows]
-    if pair.source.labels is not None:
+    if pair.source.labels is not None and any(pair.source.labels[rows]):
         table["label"] = pair.source.labels[rows]
     if len(table) > TABLE_ROWS:
         st.caption(f"The first {TABLE_ROWS:,} of {len(table):,} anchors; download the list for all.")

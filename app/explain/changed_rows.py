@@ -28,8 +28,9 @@ def draw(workspace: Workspace, pair: Match, drawn: View) -> None:
     if len(table) > 2 * _LISTED:  # the table would be too long for the page
         table = pd.concat([table.head(_LISTED), table.tail(_LISTED)], ignore_index=True)
     shown, look = with_items(items_of(workspace), table)
+    shown = shown.assign(**{"neighbours kept": 100 * shown["neighbours kept"]})
     look["column_config"]["neighbours kept"] = st.column_config.ProgressColumn(
-        min_value=0, max_value=1, format="%.3f"
+        min_value=0, max_value=100, format="%.0f %%"
     )
     brushing_table(shown, "explain.rows", height=300, **look)
     caption(
