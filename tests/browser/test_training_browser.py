@@ -19,8 +19,8 @@ def runs(tmp_path_factory):
     return folder
 
 
-def opened(page, app, folder):
-    page.goto(f"{app}/research")
+def opened(page, address, folder):
+    page.goto(f"{address}/research")
     page.get_by_role("tab", name="Training").click()
     page.get_by_text("A folder of runs").click()
     page.get_by_role("textbox", name="Folder").fill(str(folder))
@@ -29,8 +29,8 @@ def opened(page, app, folder):
 
 
 @pytest.fixture
-def player(watched, app, runs):
-    player = opened(watched, app, runs)
+def player(watched, own, runs):
+    player = opened(watched, own[0], runs)
     settle(watched)
     return player
 
@@ -104,7 +104,7 @@ def a_row_is_ringed_in_both_maps(page, player):
     assert player.locator('.ls-ring[visibility="visible"]').count() == 2
 
 
-def test_frames_of_a_training_are_drawn_as_they_come(watched, app, tmp_path):
+def test_frames_of_a_training_are_drawn_as_they_come(watched, own, tmp_path):
     torch = pytest.importorskip("torch")
     from relcore.training.watching import watch
 
@@ -112,7 +112,7 @@ def test_frames_of_a_training_are_drawn_as_they_come(watched, app, tmp_path):
     rows = torch.rand(60, 5)
     with watch(tmp_path / "first", network, rows, budget=None) as run:
         run.step()
-        player = opened(watched, app, tmp_path)
+        player = opened(watched, own[0], tmp_path)
         said = player.locator(".mm-step")
         said.get_by_text("step 1", exact=True).wait_for()  # of runs that grow, the last frame is shown
         run.step()
@@ -131,10 +131,10 @@ def test_frames_of_a_training_are_drawn_as_they_come(watched, app, tmp_path):
 
 
 @pytest.mark.parametrize("motion", ["no-preference", pytest.param("reduce", marks=pytest.mark.slow)])
-def test_a_training_that_has_ended_is_played_to_its_end_by_itself(watched, app, motion):
+def test_a_training_that_has_ended_is_played_to_its_end_by_itself(watched, own, motion):
     pytest.importorskip("torch")
     watched.emulate_media(reduced_motion=motion)
-    watched.goto(f"{app}/research")
+    watched.goto(f"{own[0]}/research")
     watched.get_by_role("tab", name="Training").click()
     watched.get_by_role("button", name="Train", exact=True).click()
     player = watched.locator(".mm-root")
