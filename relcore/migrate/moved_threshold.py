@@ -161,9 +161,10 @@ class MovedThreshold(Reported):
         others = f"95 % for {counted(self.n_new, 'other query', 'other queries')}"
         if not self.is_judged:
             return (
-                f"About {new} passes as many rows as {old} did: {self.new['hits'].value:.1f} per query,"
-                f" {self.old['hits'].value:.1f} before. For other queries of these rows, expect"
-                f" {self.factor.low:.2f} to {self.factor.high:.2f} times as many ({others})."
+                f"A cut-off of about {new} passes as many rows as {old} did:"
+                f" {self.new['hits'].value:.1f} per query, {self.old['hits'].value:.1f} before."
+                f" For other queries of these rows, expect {self.factor.low:.2f} to {self.factor.high:.2f}"
+                f" times as many ({others})."
                 f" {percent(self.error)} of the decisions differ. Whether the rows that pass are relevant was"
                 " not measured, and the cut-off holds for no other rows."
             )

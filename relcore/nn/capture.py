@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
@@ -129,7 +129,12 @@ class Capture:
     def run(self, *inputs: Any, **named: Any) -> dict[str, Any]:
         """Run the network once, and return the output of each layer that runs for these inputs, as it is."""
         self._outputs.clear()
-        whole = self.model(*inputs, **named)
+        try:
+            whole = self.model(*inputs, **named)
+        except Exception as error:
+            shapes = ", ".join(_told(one) for one in (*inputs, *named.values()))
+            error.add_note(f"The network got a batch of {shapes}; each item of the data is one row of it.")
+            raise
         found = {OUTPUT: whole} | self._outputs
         self._outputs = {}
         return {name: found[name] for name in self.names if name in found}
@@ -176,15 +181,29 @@ class Capture:
         }
 
 
+def _told(value: Any) -> str:
+    """The shape of a tensor, or else the kind of an input."""
+    if hasattr(value, "shape"):
+        return f"shape {tuple(value.shape)}"
+    return type(value).__name__
+
+
 def matching_layers(model: nn.Module, layers: str | Sequence[str] | None) -> tuple[str, ...]:
     """The names of the layers that these names and patterns mean, in the order of the network's modules."""
     if layers is None:
         return (OUTPUT,)
-    patterns = [layers] if isinstance(layers, str) else list(layers)
+    names_of = {module: name for name, module in model.named_modules()}
+    if isinstance(layers, str) or not isinstance(layers, Iterable):
+        layers = [layers]
+    patterns = list(layers)
     known = [*dict.fromkeys([*dict(model.named_modules(remove_duplicate=False)), OUTPUT])]
     known.remove("")
     wanted: set[str] = set()
     for pattern in patterns:
+        if not isinstance(pattern, str):
+            own_name = names_of.get(pattern)
+            instead = f"; give its name, {own_name!r}" if own_name else ""
+            raise SpaceError(f"layers: expected names of modules, got {type(pattern).__name__}{instead}")
         found = [name for name in known if fnmatchcase(name, pattern) and name != OUTPUT]
         if pattern in known:  # names may contain the signs of patterns
             found = [pattern]

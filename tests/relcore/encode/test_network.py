@@ -99,6 +99,13 @@ def test_memory_that_runs_out_halves_the_batch(pictures, by_hand):
         relcore.encode(Network(most=0.5), pictures)
 
 
+def test_an_error_of_the_network_tells_the_shape_of_its_batch(pictures):
+    with pytest.raises(RuntimeError) as caught:
+        relcore.encode(Network(), pictures[:5, 0])
+    [note] = caught.value.__notes__
+    assert f"a batch of shape {tuple(pictures[:5, 0].shape)}; each item" in note
+
+
 def test_wrong_data_are_refused_before_the_network_runs(pictures):
     from torch.utils.data import DataLoader, TensorDataset
 
@@ -110,6 +117,9 @@ def test_wrong_data_are_refused_before_the_network_runs(pictures):
         ({"data": DataLoader(TensorDataset(pictures), shuffle=True)}, "got a RandomSampler"),
         ({"data": TEXTS}, "give the model's tokenizer"),
         ({"data": pictures, "layers": "cnv"}, "did you mean 'conv'"),
+        ({"data": pictures, "layers": model.conv}, "got Conv2d; give its name, 'conv'"),
+        ({"data": pictures, "layers": [model.conv, 3]}, "got Conv2d"),
+        ({"data": pictures, "layers": [torch.nn.ReLU()]}, "got ReLU$"),
         ({"data": pictures, "pooling": "max"}, "pooling: expected one of auto, mean"),
         ({"data": pictures, "batch_size": 0}, "batch_size"),
         ({"data": pictures[:0]}, "expected at least one item"),
