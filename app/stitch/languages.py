@@ -290,7 +290,7 @@ def _retrieved(pair: Match, names: tuple[str, str], spec: RetrievalSpec) -> Retr
 def lead(result: RetrievalResult, nouns: tuple[str, str]) -> str:
     """The share that the best method finds, with its interval, as HTML. `nouns` are those of a query and of
     its partner."""
-    (best, *others) = result.scores
+    (best, *others) = result.best_first()
     score = result.scores[best]["first"]
     low, high = share_interval(score, score.n)
     before = ""
@@ -316,7 +316,7 @@ def _examples(
 ) -> None:
     query, answer = nouns
     st.markdown(f"### Nearest {query}s")
-    titles = {name: METHODS[name] for name in result.scores}
+    titles = {name: METHODS[name] for name in result.best_first()}
     method = segments("Method", titles, f"languages.method-{'-'.join(titles)}")
     first = result.found[method][:, 0]
     right = first == np.arange(len(first))

@@ -428,7 +428,7 @@ class RetrievalResult:
     ids : array (m,)
         Ids of the queries in the first space.
     scores : method → metric → Score
-        The method that finds most partners first leads. If the widths differ, some methods are missing.
+        If the widths differ, methods that need equal widths are missing.
     found : method → array (m, k)
         For each query, the indices of its nearest candidates in the second space, nearest first.
     """
@@ -438,6 +438,10 @@ class RetrievalResult:
     ids: np.ndarray
     scores: dict[str, dict[str, Score]]
     found: dict[str, np.ndarray]
+
+    def best_first(self) -> list[str]:
+        """The methods, sorted by the share of partners that they find first."""
+        return sorted(self.scores, key=lambda method: -self.scores[method]["first"])
 
     def table(self) -> pd.DataFrame:
         """A table with one row per method and metric."""
@@ -527,9 +531,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
             "jaccard": near.jaccard(),
         }
         found[method] = near.second_lists
-    best_first = sorted(scores, key=lambda method: -scores[method]["first"])
-    ranked = {method: scores[method] for method in best_first}
-    return RetrievalResult(spec, (pair.source.name, pair.target.name), pair.ids[rest], ranked, found)
+    return RetrievalResult(spec, (pair.source.name, pair.target.name), pair.ids[rest], scores, found)
 
 
 def _comparable(
@@ -568,18 +570,17 @@ class CrossLingual(SpacesRecipe, figure="cross-lingual"):
         if not result:
             first, second = self.loaded()
             result = retrieve(pair_up(first, second, self.pairs), self.retrieval)
-        k = result.spec.k
-        n = len(result.ids)
-        lines = [[by_metric[metric] for metric in METRICS] for by_metric in result.scores.values()]
-        rows = tuple(METHODS[method].title for method in result.scores)
-        columns = ("found first", f"MRR, k = {k}", f"Jaccard, k = {k}")
+        methods = result.best_first()
+        lines = [[result.scores[method][metric] for metric in METRICS] for method in methods]
+        rows = tuple(METHODS[method].title for method in methods)
+        columns = ("found first", f"MRR, k = {result.spec.k}", f"Jaccard, k = {result.spec.k}")
         texts = tuple(tuple(map(_text, line)) for line in lines)
         hover = tuple(tuple(map(_hover, line)) for line in lines)
         panel = MatrixPanel("", rows, columns, np.array(lines, dtype=float), texts, hover)
         best = max(result.scores, key=lambda method: result.scores[method]["mrr"])
         alt = (
-            f"Heat map of retrieval from {result.names[0]} to {result.names[1]}, {n} queries through"
-            f" {result.spec.n_anchors} known pairs; best by MRR {METHODS[best].title},"
+            f"Heat map of retrieval from {result.names[0]} to {result.names[1]}, {len(result.ids)} queries"
+            f" through {result.spec.n_anchors} known pairs; best by MRR {METHODS[best].title},"
             f" {short(result.scores[best]['mrr'], 2)}."
         )
         data = Matrices((panel,), (0, 1), "score", alt)
