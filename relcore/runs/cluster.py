@@ -55,7 +55,10 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
     except (OSError, AssertionError):
         if cluster is not None:
             cluster.close()
-        fix = f"start one with `dask scheduler`, or unset {ENVIRONMENT} to use processes of this machine"
+        fix = (
+            "start one with `dask scheduler`, or leave --scheduler out and unset"
+            f" {ENVIRONMENT} to use processes of this machine"
+        )
         reason = f"{address}: expected a Dask scheduler, got no answer in {seconds} s; {fix}"
         if not address:
             fix = "close other programs, or run it again once the machine is less busy"

@@ -337,7 +337,9 @@ def test_processes_of_this_machine_that_do_not_answer_are_named_so(monkeypatch):
     with pytest.raises(JobQueueError, match=f"expected the processes of this machine to start, {told}"):
         connect(None, 1, 1)
     deaf.close.assert_called_once()
-    with pytest.raises(JobQueueError, match=rf"^tcp://127\.0\.0\.1:1: expected a Dask scheduler, {told}"):
+    with pytest.raises(
+        JobQueueError, match=rf"^tcp://127\.0\.0\.1:1: expected a Dask scheduler, {told}; .*--scheduler"
+    ):
         connect(deaf.address, 1, 1)
 
 
