@@ -89,6 +89,8 @@ def run_adapt(options: argparse.Namespace) -> Report:
         mapped = "copied"
         if adapter:
             mapped = f"{side} mapped by {adapter.card.adapter}"
+        if options.add:
+            mapped += ", added or put in the place of rows with the same ids"
         shards = "".join(f" in {len(source.shards):,} shards" for source in sources)
         line = f"{where}: {result.n:,} rows × {result.width:,}{shards}, {mapped}."
         row = {"written": where, "n": result.n, "dimension": result.width, "side": side}

@@ -36,7 +36,7 @@ def test_queries_and_corpus_are_mapped_and_again_refused(bridge, run, refuse):
     corpus = "adapt bridge old.npy lancedb:base#projected --corpus"
     run(corpus)
     assert "expected a new place, got one that exists already" in refuse(corpus)
-    run(corpus, "--add")
+    assert run(corpus, "--add").endswith("added or put in the place of rows with the same ids.\n")
     with open_index(parse_place("lancedb:base#projected")) as index:
         assert (index.n, index.width) == (40, 7)
     run("adapt none lancedb:base#projected copy.npy")
