@@ -288,7 +288,7 @@ def _type(action: argparse.Action) -> dict[str, Any]:
     return text
 
 
-def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
+def command_of(name: str, arguments: Mapping[str, Any]) -> list[str]:
     """Turn the arguments that an agent gives to a tool into a command line.
 
     Raises
@@ -299,7 +299,7 @@ def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
     if name not in TOOLS:
         raise SpaceError(f"expected one of {', '.join(TOOLS)}, got {name!r:.80}{did_you_mean(name, TOOLS)}")
     known = {action.dest: action for action in _arguments(name)}
-    if unknown := [one for one in given if one not in known]:
+    if unknown := [one for one in arguments if one not in known]:
         near = did_you_mean(unknown[0], known)
         raise SpaceError(f"{name}: expected arguments among {', '.join(known)}, got {quote(unknown)}{near}")
     options = ["--json"]
@@ -309,7 +309,7 @@ def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
         if action.dest in fixed:
             value = fixed[action.dest]
         else:
-            value = given.get(action.dest)
+            value = arguments.get(action.dest)
         if value is None or (action.dest not in fixed and action is not known[action.dest]):
             continue
         if isinstance(value, list):

@@ -112,11 +112,11 @@ class AuditOutcome(Reported):
         every = self.table()
         notes = []
         suspects = self.doubtful().head(_MOST_SUSPECTS)
-        shown = [["anchor", "partner", "agreement"]]
-        shown += [[row.anchor, row.partner, short(row.agreement)] for row in suspects.itertuples()]
+        cells = [["anchor", "partner", "agreement"]]
+        cells += [[row.anchor, row.partner, short(row.agreement)] for row in suspects.itertuples()]
         if (more := len(self.suspects) - len(suspects)) > 0:
             notes = [f"{more:,} more pairs are suspect; --csv lists all."]
-        tables = [Table("rows", every, shown if len(suspects) else ())]
+        tables = [Table("rows", every, cells if len(suspects) else ())]
         if self.scores:
             n = counted(next(iter(next(iter(self.scores.values())).values())).n, "held-out row")
             caption = f"Relative scores on {n}, no anchor among them."

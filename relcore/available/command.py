@@ -102,9 +102,9 @@ def _of_one_file(spec: SpaceSpec) -> Report:
     description = description_of(path)
     chosen = spec.option("matrix") or description.usual
     if chosen is None and len(description.matrices) > 1:
-        shown = [(f"{spec.name}#matrix={name}", *shape) for name, shape in description.choosable.items()]
+        matrices = [(f"{spec.name}#matrix={name}", *shape) for name, shape in description.choosable.items()]
         note = "A space is one of these matrices: name it as in the first column."
-        return replace(_of_shapes(shown), notes=[note])
+        return replace(_of_shapes(matrices), notes=[note])
     if chosen is not None and chosen not in description.matrices:
         raise SpaceError(
             f"{path.name}: matrix: expected one of {quote(description.matrices)}, got {chosen!r:.80}"
@@ -118,7 +118,7 @@ def _of_table(spec: SpaceSpec, table: Path) -> Report:
     roles = column_roles(regular_file(table), Choices(**chosen, ignore=listed(spec, "ignore")))
     rows = list(overview(roles))
     columns = pd.DataFrame(rows, columns=["column", "read_as", "why"])
-    shown = Table("columns", columns, [("column", "read as", "why"), *rows])
+    roles_table = Table("columns", columns, [("column", "read as", "why"), *rows])
     notes = []
     try:
         roles.check(table.name)
@@ -128,7 +128,7 @@ def _of_table(spec: SpaceSpec, table: Path) -> Report:
             "Texts and pictures become vectors by an encoder: relscope encode --help.",
         ]
     facts = {"n": roles.n, "dimension": roles.dimension, "is_space": not notes}
-    return Report(size_in_words(roles.n, roles.dimension), [shown], facts, notes)
+    return Report(size_in_words(roles.n, roles.dimension), [roles_table], facts, notes)
 
 
 def _shape(spec: SpaceSpec) -> tuple[int | None, int | None]:

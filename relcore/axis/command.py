@@ -40,8 +40,8 @@ class AxisOptions:
 )
 def run_axis(options: argparse.Namespace) -> Report:
     inputs = spaces_of(options, (options.source, options.target))
-    given = vars(options)  # `options.from` would be no Python
-    poles = {"start": _pole("--from", given["from"]), "end": _pole("--to", given["to"])}
+    values = vars(options)  # `options.from` would be no Python
+    poles = {"start": _pole("--from", values["from"]), "end": _pole("--to", values["to"])}
     task = PoleAxis(**values_of(options, PoleAxis) | poles)
     found = inputs.result(task)
     source, target = inputs.specs

@@ -127,10 +127,10 @@ class AxisPlaces(Reported):
             "random_range": [low, high],
         }
         table = self.table()
-        shown = [["id", *(f"percentile, {name}" for name in self.names), "difference"]]
+        cells = [["id", *(f"percentile, {name}" for name in self.names), "difference"]]
         for row in table.head(N_EXTREME).itertuples(index=False):
             numbers = [f"{value:.0f}".replace("-", "−") for value in row[3:]]
-            shown.append([str(row[0]), *numbers])
+            cells.append([str(row[0]), *numbers])
         start, end = self.pole_names
         caption = f"Rows that differ most. Percentile 0 is nearest to {start}, 100 to {end}."
         notes = [
@@ -138,7 +138,7 @@ class AxisPlaces(Reported):
             " with 0: models that share anything agree on nearly every axis.",
             "The rows of the poles are left out of ρ.",
         ]
-        return Report(self.headline, [Table("rows", table, shown, caption=caption)], facts, notes, figures)
+        return Report(self.headline, [Table("rows", table, cells, caption=caption)], facts, notes, figures)
 
 
 def pole_name(ids: Sequence[str]) -> str:

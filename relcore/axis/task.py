@@ -172,8 +172,8 @@ def axis(
     """
     first, second = as_pair(source, target)
     poles = []
-    for name, given in (("start", start), ("end", end)):
-        ids = [given] if isinstance(given, str) else need_ids(name, given)
+    for name, pole in (("start", start), ("end", end)):
+        ids = [pole] if isinstance(pole, str) else need_ids(name, pole)
         poles.append(tuple(ids))
     task = PoleAxis(poles[0], poles[1], random_axes, random_state)
     return task.run([first, second])

@@ -258,21 +258,21 @@ def regular_file(path: Path) -> Path:
     SpaceError
         The path does not exist, or is not a regular file.
     """
-    shown = f"{str(path)!r:.200}"
+    quoted = f"{str(path)!r:.200}"
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         if isinstance(error, FileNotFoundError):
-            got = f"{shown}, where there is none"
+            got = f"{quoted}, where there is none"
         else:
-            got = f"{shown}: {reason}"
+            got = f"{quoted}: {reason}"
         raise SpaceError(f"expected a file, got {got}; check the path") from None
     if stat.S_ISDIR(mode):
-        raise SpaceError(f"expected a file, got the folder {shown}; name one of the files in it")
+        raise SpaceError(f"expected a file, got the folder {quoted}; name one of the files in it")
     if not stat.S_ISREG(mode):
         kind = next((name for test, name in _KINDS.items() if test(mode)), "something else")
-        raise SpaceError(f"expected a file, got {kind}: {shown}; copy its content to a file and load that")
+        raise SpaceError(f"expected a file, got {kind}: {quoted}; copy its content to a file and load that")
     return path
 
 

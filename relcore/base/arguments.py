@@ -70,27 +70,27 @@ def row_numbers(name: str, rows: Any, n: int, remedy: str = "") -> np.ndarray:
     SpaceError
         The rows are no whole numbers, such as a mask or 1.5; a number is outside 0 … n − 1, or repeated.
     """
-    given = np.asarray(rows)
+    array = np.asarray(rows)
     if np.ma.is_masked(rows):
         raise SpaceError(f"{name}: expected row numbers 0 … {n - 1}, got masked cells; leave these out")
-    if not given.size and given.ndim == 1:
+    if not array.size and array.ndim == 1:
         return np.empty(0, dtype=np.int64)
     more = ""
     if remedy:
         more = f"; {remedy}"
-    if given.ndim != 1 or given.dtype.kind not in "iu":
+    if array.ndim != 1 or array.dtype.kind not in "iu":
         got = f"{brief(rows, 60)}"
-        if given.dtype.kind == "b":
+        if array.dtype.kind == "b":
             got = "a mask"
             more = "; numpy.flatnonzero turns a mask into row numbers"
         raise SpaceError(f"{name}: expected row numbers 0 … {n - 1}, got {got}{more}")
-    outside = given[(given < 0) | (given >= n)]
+    outside = array[(array < 0) | (array >= n)]
     if len(outside):
         raise SpaceError(f"{name}: expected row numbers 0 … {n - 1}, got {outside[0]}{more}")
-    times = np.bincount(given)
+    times = np.bincount(array)
     if times.max() > 1:
         raise SpaceError(f"{name}: expected each row once, got row {times.argmax()} more than once{more}")
-    return given.astype(np.int64, copy=False)
+    return array.astype(np.int64, copy=False)
 
 
 def need_ids(name: str, ids: Any) -> list[str]:
@@ -111,14 +111,14 @@ def need_ids(name: str, ids: Any) -> list[str]:
 def numbers(name: str, values: Any) -> np.ndarray:
     """Values (m,) as float64; masked values become NaN. Raises a SpaceError for texts, dates, and what is no
     list."""
-    given = np.ma.asarray(values)
+    masked = np.ma.asarray(values)
     if isinstance(values, np.ma.MaskedArray):
-        values = given.data
+        values = masked.data
     need_sequence(name, values, "numbers")
     try:
-        if given.dtype.kind in "mMc" or given.ndim != 1:
-            raise TypeError(f"{given.dtype} of shape {given.shape}")
-        return given.astype(np.float64).filled(np.nan)
+        if masked.dtype.kind in "mMc" or masked.ndim != 1:
+            raise TypeError(f"{masked.dtype} of shape {masked.shape}")
+        return masked.astype(np.float64).filled(np.nan)
     except (TypeError, ValueError) as error:
         raise SpaceError(f"{name}: expected a list of numbers, got {error!s:.80}") from None
 

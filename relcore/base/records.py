@@ -187,47 +187,47 @@ def unpack(kind: type[T], arrays: Mapping[str, np.ndarray], record: Any) -> T:
     return from_json(kind, record, kind.__name__, arrays)
 
 
-def _refuse_unknown(given: Any, known: Any, place: str) -> None:
+def _refuse_unknown(record: Any, known: Any, place: str) -> None:
     """Raise a SpaceError for unknown field names, which msgspec ignores."""
-    if isinstance(given, Mapping) and isinstance(known, Mapping):
-        if unknown := [name for name in given if name not in known]:
+    if isinstance(record, Mapping) and isinstance(known, Mapping):
+        if unknown := [name for name in record if name not in known]:
             raise SpaceError(
                 f"{place}: expected settings among {quote(known)}, got {quote(sorted(map(str, unknown)))}"
             )
-        for name, value in given.items():
+        for name, value in record.items():
             _refuse_unknown(value, known[name], f"{place}: {name}")
-    elif isinstance(given, list | tuple) and isinstance(known, list):
-        for inner, other in zip(given, known, strict=False):
+    elif isinstance(record, list | tuple) and isinstance(known, list):
+        for inner, other in zip(record, known, strict=False):
             _refuse_unknown(inner, other, place)
 
 
-def _rephrase(message: str, kind: Any, given: Any) -> str:
+def _rephrase(message: str, kind: Any, value: Any) -> str:
     """Rewrite an error message of msgspec in the form of Relscope's errors: for example ``Expected `int |
     null`, got `str` - at `$.n` `` becomes ``n: expected a whole number …``."""
     text, _, place = message.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
     for step in re.findall(r"\.{3}|[^.\[\]]+", place):
-        if not isinstance(given, Mapping | list) or step == "...":
+        if not isinstance(value, Mapping | list) or step == "...":
             return f"{place}: {text[:1].lower()}{text[1:]}"
         if is_dataclass(kind):
             kind = get_type_hints(kind).get(step)
         else:  # the type of a list's or mapping's items; None if unknown
             inner = [arg for arg in get_args(kind) if arg not in (Ellipsis, type(None))]
             kind = inner[-1] if inner else None
-        if isinstance(given, list):
-            given = given[int(step)]
+        if isinstance(value, list):
+            value = value[int(step)]
         else:
-            given = given[step]
+            value = value[step]
     head = ""
     if place:
         head = f"{place}: "
     if missing := re.fullmatch("Object missing required field `(.*)`", text):
         return f"{head}the setting {missing[1]!r} is missing"
     if text.startswith("Invalid enum value"):
-        return f"{head}expected one of {quote(get_args(kind))}, got {given!r:.80}"
+        return f"{head}expected one of {quote(get_args(kind))}, got {value!r:.80}"
     types, _, more = text.partition(", got ")[0].partition("`")[2].partition("`")
     expected = " or ".join(_TYPES.get(name, name) for name in types.split(" | ")) + more
-    return f"{head}expected {expected or text}, got {given!r:.80}"
+    return f"{head}expected {expected or text}, got {value!r:.80}"
 
 
 # Paths. Recipes and session files name files without their folders, so that they work on other machines.
@@ -316,23 +316,23 @@ def candidates(spec: Mapping[str, Any], folders: Iterable[Path], deep: Iterable[
 def finder(
     folders: Iterable[Path],
     deep: Iterable[Path] = (),
-    given: Mapping[str, Path] | None = None,
+    named: Mapping[str, Path] | None = None,
     remedy: str = "",
 ) -> Find:
-    """A function for `with_paths` that finds the file of a spec: first by its last part in `given`, then by
+    """A function for `with_paths` that finds the file of a spec: first by its last part in `named`, then by
     the spec's own path, then in the folders, as `candidates` does.
 
     If no such file exists, the function raises a SpaceError with the remedy.
     """
     folders = list(folders)
     deep = list(deep)
-    given = given or {}
+    named = named or {}
 
     def find(spec: Mapping[str, Any]) -> str:
         name = spec["name"]
         short = last_part(spec["name"])
-        if short in given:
-            return str(given[short].resolve())
+        if short in named:
+            return str(named[short].resolve())
         if _is_there(expand_home(name), spec):
             return name
         path = next(candidates(spec, folders, deep), None)

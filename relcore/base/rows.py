@@ -177,19 +177,19 @@ NOT_FINITE = "expected finite numbers, got NaN or infinity; drop these rows"
 NO_LENGTH = 2.0**-120  # squared length; below it, digits are lost, so the row counts as having no direction
 
 
-def out_of_range(given: np.ndarray, finite: bool = False) -> str:
+def out_of_range(X: np.ndarray, finite: bool = False) -> str:
     """The reason why these numbers are too large or too small, with the remedy. "" if they are neither, or
     all zero. NaN and infinity are a reason only if `finite`."""
-    if given.dtype in (np.float32, np.float64) and given.flags.c_contiguous:
+    if X.dtype in (np.float32, np.float64) and X.flags.c_contiguous:
         # The root mean square is a lower limit of the largest number, and the root of the sum of squares is
         # an upper limit. So one fast pass decides for most spaces.
         with np.errstate(over="ignore"):
-            total = float(np.vdot(given, given))
-        if SMALLEST**2 * given.size < total < LARGEST**2:
+            total = float(np.vdot(X, X))
+        if SMALLEST**2 * X.size < total < LARGEST**2:
             return ""
     largest = 0.0
-    if given.dtype.kind in "fiu" and given.size:
-        largest = max(float(given.max()), -float(given.min()))
+    if X.dtype.kind in "fiu" and X.size:
+        largest = max(float(X.max()), -float(X.min()))
     if finite and not np.isfinite(largest):
         return NOT_FINITE
     if not 0 < largest < np.inf:

@@ -257,8 +257,8 @@ def settings_of(kind: type) -> dict[str, Setting]:
     kinds = get_type_hints(kind)
     settings = {}
     for one in fields(kind):
-        given = one.metadata.get("setting", Setting())
-        settings[one.name] = complete(given, one.name, kinds[one.name], one.default)
+        declared = one.metadata.get("setting", Setting())
+        settings[one.name] = complete(declared, one.name, kinds[one.name], one.default)
     return settings
 
 
@@ -268,20 +268,20 @@ def check(settings: Any) -> None:
         one.check(getattr(settings, name))
 
 
-def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
-    """The setting `given`, with the name, type and default of its dataclass field filled in."""
-    choices = given.choices
+def complete(declared: Setting, name: str, kind: Any, default: Any) -> Setting:
+    """The setting `declared`, with the name, type and default of its dataclass field filled in."""
+    choices = declared.choices
     if not choices and get_origin(kind) is Literal:
         choices = get_args(kind)
     return replace(
-        given,
+        declared,
         name=name,
         kind=kind,
         default=UNSET if default is MISSING else default,
-        label=given.label or name.replace("_", " ").capitalize(),
+        label=declared.label or name.replace("_", " ").capitalize(),
         choices=_labelled(choices),
-        suggestions=_labelled(given.suggestions),
-        option=given.option or name,
+        suggestions=_labelled(declared.suggestions),
+        option=declared.option or name,
         is_tuple=get_origin(kind) is tuple,
         number=_number_type(kind),
     )

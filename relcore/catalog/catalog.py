@@ -226,10 +226,10 @@ def with_kept(spec: SpaceSpec, ids: Sequence[str]) -> SpaceSpec:
 
 def _with_list(spec: SpaceSpec, option: str, ids: list[str]) -> SpaceSpec:
     options = {name: value for name, value in spec.options if name != option}
-    given = {}
+    added = {}
     if ids:
-        given = {option: json.dumps(ids, ensure_ascii=False)}
-    return replace(spec, options=tuple((options | given).items()))
+        added = {option: json.dumps(ids, ensure_ascii=False)}
+    return replace(spec, options=tuple((options | added).items()))
 
 
 def chosen_rows(space: LatentSpace, ids: Sequence[str]) -> LatentSpace:

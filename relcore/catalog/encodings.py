@@ -322,9 +322,9 @@ def _blocks(
     with ThreadPoolExecutor(1) as reading, ThreadPoolExecutor(1) as writing:
         written = writing.submit(lambda: None)
         read = partial(items.read, encode_batch)
-        for block, (places, given) in _ahead(missing, read, reading):
+        for block, (places, inputs) in _ahead(missing, read, reading):
             begun = time.perf_counter()
-            rows = encode_batch(given)
+            rows = encode_batch(inputs)
             pace.seconds += time.perf_counter() - begun
             pace.rows += len(places)
             _check(encoder, rows, dataset.ids[places])

@@ -105,10 +105,10 @@ def _load(
     if not isinstance(path, str):
         return read_space(path, options, name=name, limit=limit, store=store)
     spec = space_spec(path)
-    given = _given(options)
+    chosen = _given(options)
     named: dict[str, Any] = dict(spec.options)
     if spec.source == "file" and spec.limit is None and named.keys().isdisjoint((KEPT, UNSCORED)):
-        if twice := named.keys() & given:
+        if twice := named.keys() & chosen:
             raise SpaceError(
                 f"{path!r:.80}: expected {quote(sorted(twice))} once, got it in the name and as an argument;"
                 " leave one out"
@@ -116,18 +116,18 @@ def _load(
         if "ignore" in named:
             named["ignore"] = listed(spec, "ignore")
         return read_space(spec.name, replace(options, **named), name=name, limit=limit, store=store)
-    return _of_spec(spec, path, name, limit, given, store)
+    return _of_spec(spec, path, name, limit, chosen, store)
 
 
 def _given(options: ReadOptions) -> set[str]:
     """The names of the options that differ from their defaults."""
-    given = set()
+    chosen = set()
     for field in fields(ReadOptions):
         value = getattr(options, field.name)
         # Arrays and Series of ids are never equal to a default, and cannot be compared with it.
         if type(value) is not type(field.default) or value != field.default:
-            given.add(field.name)
-    return given
+            chosen.add(field.name)
+    return chosen
 
 
 def _of_spec(
@@ -135,13 +135,13 @@ def _of_spec(
     path: str,
     name: str | None,
     limit: int | None,
-    given: set[str],
+    chosen: set[str],
     store: Store | None,
 ) -> LatentSpace:
     """Load a space that is not simply a file."""
-    if given:
+    if chosen:
         raise SpaceError(
-            f"{path!r:.80}: expected {quote(sorted(given))} only for a vector file, got a space from"
+            f"{path!r:.80}: expected {quote(sorted(chosen))} only for a vector file, got a space from"
             f" {spec.source!r}; leave it out"
         )
     if limit is not None and spec.limit is not None:

@@ -107,10 +107,10 @@ def _file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
         An unknown option.
     """
     path = expand_home(text)
-    (name, *given) = text.split("#")
-    if path.exists() or not any("=" in option for option in given):
+    (name, *settings) = text.split("#")
+    if path.exists() or not any("=" in option for option in settings):
         return path, ()
-    options = dict(option.partition("=")[::2] for option in given)
+    options = dict(option.partition("=")[::2] for option in settings)
     if unknown := options.keys() - set(FILE_OPTIONS):
         raise SpaceError(
             f"{text!r:.80}: expected some of {quote(FILE_OPTIONS)} after '#', got {quote(sorted(unknown))}"
@@ -132,15 +132,16 @@ DATASET_HELP = (
 )
 
 
-def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set[str]) -> Encoder:
+def encoder_named(name: str, options: dict[str, str], dataset: Dataset, taken: set[str]) -> Encoder:
     path = expand_home(name)
     if path.suffix.lower() == ".json":
         return encoder_from_json(read_json(path, "an encoder"))
     kind, values = _encoder_of_name(name, dataset.kind)
     data = SimpleNamespace(n=len(dataset), classes=(), sizes=())
     for one in settings_of(encoder_class(kind)).values():
-        if one.option in given and one.name not in values:
-            values[one.name] = replace(one, name=f"--{one.option.replace('_', '-')}").read(given[one.option])
+        if one.option in options and one.name not in values:
+            setting = replace(one, name=f"--{one.option.replace('_', '-')}")
+            values[one.name] = setting.read(options[one.option])
             taken.add(one.option)
         elif one.usual is not UNSET and not one.several:
             values.setdefault(one.name, one.start(data))

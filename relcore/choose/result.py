@@ -183,7 +183,7 @@ def models_table(found: ModelChoice, costs: Sequence[ModelCost]) -> Table:
     """A row for each model: its score, how far the best one is ahead, and what it costs."""
     look = found.answer
     rows = []
-    shown = []
+    lines = []
     for place, (name, width, cost) in enumerate(zip(found.names, found.widths, costs, strict=True)):
         score = float("nan")
         behind = None
@@ -201,10 +201,10 @@ def models_table(found: ModelChoice, costs: Sequence[ModelCost]) -> Table:
         cells = [f"{sign}{name}", short(score), "", f"{width:,}", size_in_words(size)]
         if behind is not None:
             cells[2] = f"{short(behind.value)} ({short(behind.low)} … {short(behind.high)})"
-        shown.append([*cells, _seconds(cost.seconds), _dollars(cost.dollars)])
+        lines.append([*cells, _seconds(cost.seconds), _dollars(cost.dollars)])
     head = ["model", found.metric, "best is ahead by", "dimensions", "vectors", "to embed", "price"]
-    kept = [place for place in range(len(head)) if place < 5 or any(cells[place] != "–" for cells in shown)]
-    table = [[row[place] for place in kept] for row in (head, *shown)]
+    kept = [place for place in range(len(head)) if place < 5 or any(cells[place] != "–" for cells in lines)]
+    table = [[row[place] for place in kept] for row in (head, *lines)]
     return Table("models", pd.DataFrame(rows), table, caption=circumstances(found))
 
 

@@ -95,26 +95,26 @@ def add(parser: argparse.ArgumentParser, *kinds: type) -> None:
             if not one.help or flag(one.option) in parser._option_string_actions:
                 continue
             usual = one.start()
-            shown = {"help": help_text(one), "metavar": one.metavar or None}
+            keywords = {"help": help_text(one), "metavar": one.metavar or None}
             plain = {"type": Path if one.kind is Path else str}
             if one.nargs == "append":
-                shown |= plain | {"action": "append", "required": usual is UNSET, "default": []}
+                keywords |= plain | {"action": "append", "required": usual is UNSET, "default": []}
             elif usual is UNSET:
-                shown |= plain | {"nargs": one.nargs or None, "choices": tuple(one.choices) or None}
+                keywords |= plain | {"nargs": one.nargs or None, "choices": tuple(one.choices) or None}
             elif one.kind is bool:
                 action = "store_true"
                 if usual:
                     action = argparse.BooleanOptionalAction
-                shown = {"help": shown["help"], "default": usual, "action": action}
+                keywords = {"help": keywords["help"], "default": usual, "action": action}
             else:
                 name_of_value = one.metavar or _NAMES_OF_VALUES[one.number]
-                shown |= {"default": usual, "metavar": name_of_value, "type": partial(_read, one)}
+                keywords |= {"default": usual, "metavar": name_of_value, "type": partial(_read, one)}
             positional = usual is UNSET and one.nargs != "append"
-            parser.add_argument(name if positional else flag(one.option), **shown).setting = one
+            parser.add_argument(name if positional else flag(one.option), **keywords).setting = one
             if name == "format":
                 for short, kind in PRINTED.items():
-                    shown = {"const": short, "help": f"print {kind}, with all digits"}
-                    parser.add_argument(f"--{short}", dest=name, action="store_const", **shown)
+                    keywords = {"const": short, "help": f"print {kind}, with all digits"}
+                    parser.add_argument(f"--{short}", dest=name, action="store_const", **keywords)
 
 
 def _path_or_address(text: str) -> Path | str:

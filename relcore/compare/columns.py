@@ -73,8 +73,8 @@ def with_tags(cells: Cells, tags: Tags, ids: pd.Index) -> Cells:
     def column(name: str) -> pd.Series:
         if name not in tag_columns(tags):
             return cells(name)
-        shown = [one for one in tags if name in (TAGS, one[0])]
-        return pd.Series(_names_of_tags(shown, ids), index=ids, dtype=object)
+        named = [one for one in tags if name in (TAGS, one[0])]
+        return pd.Series(_names_of_tags(named, ids), index=ids, dtype=object)
 
     return column
 

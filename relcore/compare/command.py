@@ -92,12 +92,12 @@ def run_compare(options: argparse.Namespace) -> Report:
         results = replace(inputs, spaces=[pair.source, pair.target]).results(tasks)
         scores = {name: result.scores for name, result in zip(representations, results, strict=True)}
     else:
-        given = {"projection": settings["projection"], "k": options.k, "convention": options.convention}
-        given["metrics"] = metrics
+        arguments = {"projection": settings["projection"], "k": options.k, "convention": options.convention}
+        arguments["metrics"] = metrics
         with Bar(options) as bar:
-            given["done"] = partial(bar.show, text="blocks of rows")
+            arguments["done"] = partial(bar.show, text="blocks of rows")
             scores = score_representations(
-                pair, representations, anchors, labels=class_labels(pair), n_queries=n_queries, **given
+                pair, representations, anchors, labels=class_labels(pair), n_queries=n_queries, **arguments
             )
     settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
     settings["metrics"] = metrics

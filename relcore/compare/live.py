@@ -130,9 +130,9 @@ class LiveComparison:
             if self._edges is None:
                 self.frame()
             numbers = where.put(np.concatenate([chosen, self._edges]))
-        shown = self.shown
+        unit_rows = self.shown
         if chosen is None:
-            m = len(shown[0])
+            m = len(unit_rows[0])
         else:
             m = len(chosen)
         n_near = 0 if row is None else min(k, m)
@@ -141,7 +141,7 @@ class LiveComparison:
         if not self.reduction.align:
             weights = [self._weights(name) for name in self.representations]
         drawn: list[list[Array]] = []
-        for side, units in enumerate(shown):
+        for side, units in enumerate(unit_rows):
             # A single pass over the rows gives all maps and the similarities.
             columns = [both[side][0] for both in weights]
             if row is not None:

@@ -133,10 +133,10 @@ def _loaded(space: MatrixLike | str | Path) -> MatrixLike:
     return space
 
 
-def _as_tuple(name: str, given: Any, what: str) -> tuple:
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
-    return tuple(given)
+def _as_tuple(name: str, values: Any, what: str) -> tuple:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise SpaceError(f"{name}: expected {what}, got {values!r:.80}")
+    return tuple(values)
 
 
 def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | None) -> View:

@@ -222,7 +222,7 @@ class PairMap(SpacesRecipe, figure="all-pairs"):
         if result is None:
             task = AllPairs.of(**{name: getattr(self, name) for name in ("metric", *SETTINGS)})
             result = task.run(self.loaded())
-        shown = result
+        pairs = result
         if self.grouped:
-            shown = result.grouped()
-        return chart_exportable(pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table)
+            pairs = result.grouped()
+        return chart_exportable(pair_matrices(pairs), self.to_json(), "relscope-all-pairs", table=pairs.table)

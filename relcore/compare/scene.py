@@ -142,10 +142,10 @@ def assemble_scene(
     places = np.searchsorted(rows, anchor_rows)
     drawn = (places < len(rows)) & (rows[np.minimum(places, len(rows) - 1)] == anchor_rows)
     n_rows = counted(len(source), "row")
-    shown = f"{len(rows):,} of the {n_rows}"
+    size = f"{len(rows):,} of the {n_rows}"
     if len(rows) == len(source):
-        shown = f"All {n_rows}"
-    notes = [f"{shown} of {', '.join(names[:-1])} and {names[-1]}"]
+        size = f"All {n_rows}"
+    notes = [f"{size} of {', '.join(names[:-1])} and {names[-1]}"]
     notes += [f"{title}: {note}" for title, (_, note) in titled.items()]
     n = len(anchor_ids)
     among = ""
@@ -194,10 +194,23 @@ def with_look(
     if second and panes:
         scale = second.scale
         scale_colors = scale.colors if scale else ()
-        shown = (scale_colors, title, scale, second.values, look.second_hidden)
-        colors = Coloring(second.categories, second.category_names, *shown)
-    shown = {"hidden": look.hidden, "facets": tuple(facets), "filter": look.filter if facets else ()}
-    scene = replace(scene, second=colors, second_panes=panes if colors else (), **shown)
+        colors = Coloring(
+            categories=second.categories,
+            names=second.category_names,
+            colors=scale_colors,
+            title=title,
+            scale=scale,
+            values=second.values,
+            hidden=look.second_hidden,
+        )
+    scene = replace(
+        scene,
+        second=colors,
+        second_panes=panes if colors else (),
+        hidden=look.hidden,
+        facets=tuple(facets),
+        filter=look.filter if facets else (),
+    )
     caption = scene.caption
     if colors:
         caption += f"; the {look.second_panes} panes coloured by {second.about or title}"

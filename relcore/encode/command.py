@@ -123,12 +123,12 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
     """The encoders that --encoder names, without repetition."""
     if not (names := [*filter(None, map(str.strip, ",".join(options.encoder).split(",")))]):
         raise SpaceError("--encoder: expected the name of an encoder, got none")
-    given = {
+    settings = {
         name: value for name in encoder_settings() if (value := getattr(options, name, None)) is not None
     }
     taken: set[str] = set()
-    encoders = [encoder_named(name, given, dataset, taken) for name in names]
-    if unused := [flag(name) for name in given if name not in taken]:
+    encoders = [encoder_named(name, settings, dataset, taken) for name in names]
+    if unused := [flag(name) for name in settings if name not in taken]:
         raise SpaceError(
             f"expected options of {quote(names)}, got {quote(unused)}; remove them, or add the encoder that"
             " they belong to"
@@ -153,12 +153,12 @@ def encoder_settings() -> dict[str, dict[str, Setting]]:
 
 
 def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
-    given = values_of(options, DatasetSpec)
+    values = values_of(options, DatasetSpec)
     settings: tuple[tuple[str, str], ...] = ()
     if options.config:
         settings = (("config", options.config),)
     spec = dataset_named(options.dataset, settings)
-    spec = replace(spec, **{name: value for name, value in given.items() if value not in ("", None)})
+    spec = replace(spec, **{name: value for name, value in values.items() if value not in ("", None)})
     column = options.id_column
     stored = options.dataset.lower().endswith(".json")
     if column is None and not stored and spec.source in ("file", "folder"):

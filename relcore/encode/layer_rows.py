@@ -93,12 +93,12 @@ class LayerRows:
 
     def _rows(self, batch: InputBatch) -> dict[str, np.ndarray]:
         inputs, named = self._inputs(batch)
-        given = batch.inputs if isinstance(batch.inputs, Mapping) else {}
+        tensors = batch.inputs if isinstance(batch.inputs, Mapping) else {}
         rows = self.capture(
             *inputs,
             n=len(batch),
-            mask=given.get("attention_mask"),
-            n_places=self._patches(given.get("pixel_values")),
+            mask=tensors.get("attention_mask"),
+            n_places=self._patches(tensors.get("pixel_values")),
             **named,
         )
         return {layer: one.float().cpu().numpy() for layer, one in rows.items()}

@@ -77,7 +77,7 @@ class ApiClient:
         transport: Any = BoundedTransport(url, most_bytes(service.batch_size), key_header)
         http = httpx2.Client(transport=transport, trust_env=False, follow_redirects=False, timeout=None)
         # Give every value that the client would otherwise take from the environment.
-        given: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "api_key": "added by the transport",
             "admin_api_key": "",
             "organization": "",
@@ -88,9 +88,9 @@ class ApiClient:
         }
         self._client: Any
         if service.api_version:
-            self._client = openai.AzureOpenAI(azure_endpoint=url, api_version=service.api_version, **given)
+            self._client = openai.AzureOpenAI(azure_endpoint=url, api_version=service.api_version, **settings)
         else:
-            self._client = openai.OpenAI(base_url=url, **given)
+            self._client = openai.OpenAI(base_url=url, **settings)
 
     def rows(self, texts: Sequence[str], dimensions: int | None, where: str) -> np.ndarray:
         """The vectors (m, d) float32 of one batch of texts. `where` names the batch in errors.

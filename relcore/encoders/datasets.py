@@ -346,8 +346,8 @@ class ColumnNames:
 
 def with_options(spec: DatasetSpec, **options: str | float) -> DatasetSpec:
     """The spec with these options added. Options without a value are left out."""
-    given = {name: value for name, value in options.items() if value}
-    return replace(spec, options=DatasetOptions(sorted((dict(spec.options) | given).items())))
+    added = {name: value for name, value in options.items() if value}
+    return replace(spec, options=DatasetOptions(sorted((dict(spec.options) | added).items())))
 
 
 def columns_of(spec: DatasetSpec) -> ColumnNames:

@@ -238,12 +238,12 @@ def _without_bars() -> Iterator[None]:
     """Within the block, transformers shows no progress bars, because commands show their own."""
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if enabled:
             logging.enable_progress_bar()
 
 

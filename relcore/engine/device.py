@@ -348,8 +348,8 @@ class TorchDevice:
     def _room(self) -> float:
         """The number of bytes that all spaces together may take on the device: RELSCOPE_GPU_GB or, if it is
         not set, half of the memory that is free or taken by spaces."""
-        if given := gpu_bytes():
-            return given
+        if limit := gpu_bytes():
+            return limit
         if self.torch_name == "cpu":
             return _MEMORY_ROOM
         return (self._free() + cached_size(self.torch_name)[1]) / 2

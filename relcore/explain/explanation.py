@@ -138,11 +138,11 @@ def _families(
     words = None
     if of_rows == "words":
         words = ids
-    given = {"words": words, "texts": texts, "pictures": pictures, "any": texts or words}
+    sources = {"words": words, "texts": texts, "pictures": pictures, "any": texts or words}
     for entry in FEATURES.values():
         makes, kind = entry.load(), entry.of
-        if given[kind] is not None:
-            families += list(makes(given[kind]))
+        if sources[kind] is not None:
+            families += list(makes(sources[kind]))
     return of_rows, families
 
 

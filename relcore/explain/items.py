@@ -48,14 +48,14 @@ class RowItems:
         if texts is None and space.payload and all(isinstance(one, str) for one in space.payload):
             texts = space.payload
         if texts is not None:
-            given = [str(text) for text in texts]
-            _need_rows("texts", given, space)
-            read = lambda start, stop: given[start:stop]  # noqa: E731
+            strings = [str(text) for text in texts]
+            _need_rows("texts", strings, space)
+            read = lambda start, stop: strings[start:stop]  # noqa: E731
             self.text_tables.append(Dataset(read, space.ids.tolist(), name=space.name, kind="texts"))
         for name, cells in dict(columns if columns is not None else {}).items():
-            given = list(cells)
-            _need_rows(f"column {name!r}", given, space)
-            self.cells[str(name)] = pd.Series(given, index=space.index, dtype=object)
+            values = list(cells)
+            _need_rows(f"column {name!r}", values, space)
+            self.cells[str(name)] = pd.Series(values, index=space.index, dtype=object)
 
     def texts(self, ids: Sequence[str]) -> list[str] | None:
         """The text of each id, on one line; None if no id has one."""
@@ -108,9 +108,9 @@ def _datasets(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     return row_items(spec, space)
 
 
-def _need_rows(what: str, given: Sequence[Any], space: LatentSpace) -> None:
-    if len(given) != len(space):
-        raise SpaceError(f"{what}: expected {len(space)}, one per row of {space.name!r}, got {len(given)}")
+def _need_rows(what: str, values: Sequence[Any], space: LatentSpace) -> None:
+    if len(values) != len(space):
+        raise SpaceError(f"{what}: expected {len(space)}, one per row of {space.name!r}, got {len(values)}")
 
 
 def _places(dataset: Dataset, ids: Sequence[str]) -> np.ndarray:

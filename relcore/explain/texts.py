@@ -64,12 +64,12 @@ def _words(texts: Sequence[str]) -> FeatureFamily:
     telling = [place for place, name in enumerate(names) if not set(name.split()) <= ENGLISH_STOP_WORDS]
     sizes = np.asarray(counts.sum(axis=0)).ravel()
     kept = sorted(telling, key=lambda place: -sizes[place])[:_MOST_WORDS]
-    shown = [str(names[place]) for place in kept]
+    words = [str(names[place]) for place in kept]
     return FeatureFamily(
         "word",
         counts[:, kept].tocsr(),
-        tuple(f"texts with “{name}”" for name in shown),
-        tuple(shown),
+        tuple(f"texts with “{name}”" for name in words),
+        tuple(words),
         "texts with a word in common",
     )
 

@@ -60,12 +60,12 @@ def name_sides(points: np.ndarray, names: Sequence[str], lines: Iterable[tuple[i
             on_names = [_ON_NAME * _touched(box, others) for box in boxes[i]]
             chosen[i] = int(np.argmin(own[i] + on_names))
     sides = [SIDES[side] for side in chosen]
-    shown: list[int] = []
+    placed: list[int] = []
     for i in np.argsort(own[every, chosen], kind="stable").tolist():  # the freest first
-        if _touched(boxes[i, chosen[i]], boxes[shown, chosen[shown]]):
+        if _touched(boxes[i, chosen[i]], boxes[placed, chosen[placed]]):
             sides[i] = ""
         else:
-            shown.append(i)
+            placed.append(i)
     return sides
 
 

@@ -273,8 +273,8 @@ class Exportable:
             return (json.dumps(recipe, indent=2, ensure_ascii=False) + "\n").encode()
         if kind == "py":
             ordered = sorted(recipe.items(), key=lambda item: len(str(item[1])) > _LONG)  # long ones last
-            shown = pformat(dict(ordered), width=100, compact=True, sort_dicts=False)
-            return _SCRIPT.format(name=self._slug, recipe=shown).encode()
+            literal = pformat(dict(ordered), width=100, compact=True, sort_dicts=False)
+            return _SCRIPT.format(name=self._slug, recipe=literal).encode()
         if kind == "html":
             if theme is None:
                 theme = style.theme if style else LIGHT

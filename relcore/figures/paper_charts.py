@@ -126,18 +126,18 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
     intervals are drawn."""
     theme = style.theme
     t = len(moving.titles)
-    shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
+    drawn_steps = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
     middle, half_width = moving.edges
     most_columns = 2 if style.width < 5 else 4
-    rows = -(-len(shown) // most_columns)
-    columns = -(-len(shown) // rows)
+    rows = -(-len(drawn_steps) // most_columns)
+    columns = -(-len(drawn_steps) // rows)
     side = style.width / columns
     above = 1.8 * style.line
     size = (style.font_size - 2) / 72 / (side - 0.06)  # height of a letter, as a share of the map
     names, places = moving.named((0.6 * size, 1.2 * size))
     with settings(style):
         figure = blank_figure(style, rows * (side + above))
-        for number, i in enumerate(shown):
+        for number, i in enumerate(drawn_steps):
             row, column = divmod(number, columns)
             y = figure.get_figheight() - (row + 1) * (side + above)
             axes = _add_axes(figure, column * side + 0.03, y + 0.03, side - 0.06, side - 0.06)
@@ -387,19 +387,19 @@ def _write_cells(
     """Write the texts of the cells if all of them fit. The small print of the cells is written if it fits,
     too."""
     wide, high = cell
-    shown = panel.shown_texts()
-    if not shown:
+    texts = panel.shown_texts()
+    if not texts:
         return
     size = style.font_size
-    probe = axes.text(0, 0, max((first for first, _ in shown.values()), key=len), fontsize=size)
+    probe = axes.text(0, 0, max((first for first, _ in texts.values()), key=len), fontsize=size)
     size = min(size, size * 0.9 * wide / max(_width(probe), 1e-9))
     probe.remove()
     if size < 4 or high < 1.1 * size * POINT:
         return
-    probe = axes.text(0, 0, max((small for _, small in shown.values()), key=len), fontsize=size - 2)
+    probe = axes.text(0, 0, max((small for _, small in texts.values()), key=len), fontsize=size - 2)
     with_small = _width(probe) <= 0.92 * wide and high >= 2.5 * size * POINT
     probe.remove()
-    for (i, j), (first, small) in shown.items():
+    for (i, j), (first, small) in texts.items():
         look = {"ha": "center", "color": text_on(data.color(panel.values[i, j], style.theme))}
         if with_small and small:
             axes.text(j, i - 0.02, first, va="bottom", fontsize=size, **look)

@@ -34,9 +34,9 @@ _LAST_MILLISECONDS = 1800
 def moving_panels_figure(moving: MovingPanels, style: Style = PAPER) -> Figure:
     """Draw up to six frames of each panel in a row, and the lines below."""
     n_frames = len(moving.frames)
-    shown = np.unique(np.linspace(0, n_frames - 1, min(n_frames, _MOST_COLUMNS)).round().astype(int))
+    drawn_frames = np.unique(np.linspace(0, n_frames - 1, min(n_frames, _MOST_COLUMNS)).round().astype(int))
     left = 1.4 * style.line
-    side = (style.width - left) / max(len(shown), 3)
+    side = (style.width - left) / max(len(drawn_frames), 3)
     above = 1.5 * style.line
     with settings(style):
         figure = blank_figure(style, above + len(moving.panels) * side)
@@ -48,14 +48,14 @@ def moving_panels_figure(moving: MovingPanels, style: Style = PAPER) -> Figure:
                 0.5 * style.line / style.width, (low + side / 2) / figure.get_figheight(), name
             )
             title.set(rotation=90, va="center", ha="center", parse_math=False, fontsize=style.font_size)
-            for column, number in enumerate(shown):
+            for column, number in enumerate(drawn_frames):
                 place = left + column * side + 0.02, low + 0.02, side - 0.04, side - 0.04
                 panel = _panel(figure, moving, place)
                 panel.scatter(*moving.places[row, number].T, s=2, c=moving.colors(style.theme), **_DOTS)
                 if row == 0:
                     heading = panel.set_title(moving.frames[number], fontsize=style.font_size, pad=3)
                     fit_to(heading, side)
-        for number in shown:
+        for number in drawn_frames:
             axes.axvline(moving.xs[number], color=style.theme.border, lw=0.6, zorder=0)
         return figure
 
@@ -102,9 +102,9 @@ def film(moving: MovingPanels, kind: str = "webp", style: Style = PAPER) -> byte
             for artist in changing:
                 figure.draw_artist(artist)
             pictures.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
-    shown = [_MILLISECONDS] * (len(pictures) - 1) + [_LAST_MILLISECONDS]
+    durations = [_MILLISECONDS] * (len(pictures) - 1) + [_LAST_MILLISECONDS]
     stream = BytesIO()
-    look: dict[str, Any] = {"save_all": True, "append_images": pictures[1:], "duration": shown, "loop": 0}
+    look: dict[str, Any] = {"save_all": True, "append_images": pictures[1:], "duration": durations, "loop": 0}
     if kind == "webp":
         look |= {"quality": 80, "method": 2}
     pictures[0].save(stream, kind.upper(), **look)

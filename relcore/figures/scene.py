@@ -145,8 +145,15 @@ class Scene:
             colors = self.scale.colors
         else:
             colors = self.category_colors
-        shown = self.color_title, self.scale, self.values, self.hidden
-        return Coloring(self.categories, self.category_names, colors, *shown)
+        return Coloring(
+            categories=self.categories,
+            names=self.category_names,
+            colors=colors,
+            title=self.color_title,
+            scale=self.scale,
+            values=self.values,
+            hidden=self.hidden,
+        )
 
     @cached_property
     def shown(self) -> np.ndarray:

@@ -230,15 +230,15 @@ def _cell_texts(
     """The settings with which a Plotly scatter trace writes the texts of the cells, in colours with enough
     contrast. They are empty if some texts do not fit. Small print is included if it fits, too."""
     (wide, high) = cell
-    shown = panel.shown_texts()
-    longest = max((len(texts[0]) for texts in shown.values()), default=0)
-    small = max((len(texts[1]) for texts in shown.values()), default=0)
+    cell_texts = panel.shown_texts()
+    longest = max((len(texts[0]) for texts in cell_texts.values()), default=0)
+    small = max((len(texts[1]) for texts in cell_texts.values()), default=0)
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
-    if not shown or size is None or high < size + 3:
+    if not cell_texts or size is None or high < size + 3:
         return {}
     with_small = high >= size + 18 and small * 6.2 + 4 <= wide
     texts = np.full(panel.values.shape, "", dtype=object)
-    for place, (text, below) in shown.items():
+    for place, (text, below) in cell_texts.items():
         texts[place] = plain_text(text)
         if below and with_small:
             texts[place] += f'<br><span style="font-size: 11px">{plain_text(below)}</span>'

@@ -81,11 +81,11 @@ class LiveInversion:
             wide = len(B) <= B.shape[1]
             if wide:
                 products = B @ B.T
-                given = B @ self.axes
+                sides = B @ self.axes
             else:
                 products = B.T @ B
-                given = self.axes
-            solved = Engine().solve_definite(products, given)
+                sides = self.axes
+            solved = Engine().solve_definite(products, sides)
             if solved is None:
                 solved = pseudo_inverse(B)[0] @ self.axes
             elif not wide:
@@ -143,10 +143,10 @@ class SlidAnswers:
         if kind == SCORE:
             return b""
         if 0 < most < n:
-            shown = self._map[:, sampled_places(n, most)]
+            coordinates = self._map[:, sampled_places(n, most)]
         else:
-            shown = self._map
-        return maps_answer(request, shown.shape[1], [shown.tobytes()])
+            coordinates = self._map
+        return maps_answer(request, coordinates.shape[1], [coordinates.tobytes()])
 
     def _spec_at(self, slider: int, position: int) -> InversionSpec:
         """The settings with the value at a position, in thousandths, of a slider."""

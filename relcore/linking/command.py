@@ -87,13 +87,13 @@ def _links_spec(
         n = n_shared
     else:
         n = min(len(source), len(target), options.rows or len(source))
-    given = values_of(options, BootstrapSpec) | {"n_seeds": n_seeds, "pairs": pairs, "hide": hide}
+    settings = values_of(options, BootstrapSpec) | {"n_seeds": n_seeds, "pairs": pairs, "hide": hide}
     if options.anchors is None:
         usual = settings_of(BootstrapSpec)["n_anchors"].start()
         if n >= usual:
-            given["n_anchors"] = usual
+            settings["n_anchors"] = usual
         else:
-            given["n_anchors"] = max(n // 2, len(pairs), n_seeds, 1)
+            settings["n_anchors"] = max(n // 2, len(pairs), n_seeds, 1)
     if options.method == "paper":
         if not (n_seeds or pairs):
             raise SpaceError(
@@ -101,5 +101,5 @@ def _links_spec(
                 " --hide, or --method self-learning"
             )
         if options.rows is None and min(len(source), len(target)) > PAPER_ROWS:
-            given["rows"] = PAPER_ROWS
-    return BootstrapSpec(**given)
+            settings["rows"] = PAPER_ROWS
+    return BootstrapSpec(**settings)

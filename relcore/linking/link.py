@@ -273,8 +273,8 @@ class Outcome(Reported):
                 tested += f", {jaccard.n_queries:,} of them as queries"
             caption = f"{tested}; k = {jaccard.k}; chance level: rows of one space permuted."
             head, *cells = score_cells(self.score_table())
-            shown = [["relative to", *head[1:]], *cells]
-            tables.append(Table(shown=shown, title="Scores of the anchors", caption=caption))
+            rows = [["relative to", *head[1:]], *cells]
+            tables.append(Table(shown=rows, title="Scores of the anchors", caption=caption))
         return Report(f"{self.headline} {result.reason}", tables, facts, figures=figures)
 
     def score_table(self) -> pd.DataFrame:
@@ -492,8 +492,8 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
             )
         rng = np.random.default_rng(self.random_state)
         shuffled = target.take(rng.permutation(len(target)))
-        given = {source_id for source_id, _ in self.pairs}
-        drawn = [identifier for identifier in rng.permutation(shared) if identifier not in given]
+        known = {source_id for source_id, _ in self.pairs}
+        drawn = [identifier for identifier in rng.permutation(shared) if identifier not in known]
         seeds = self.pairs or tuple(zip(drawn[:n_drawn], drawn[:n_drawn], strict=True))
         wanted = drawn[n_drawn : n_drawn + max(self.n_anchors - len(seeds), 0)]
         return shuffled, seeds, wanted, dict(zip(shared, shared, strict=True))

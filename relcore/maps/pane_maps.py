@@ -404,12 +404,12 @@ def with_rows(
             place(bring, space.vectors, rows, others, known)
             for space, bring, known in zip(matched.spaces, brings, maps, strict=True)
         ]
-    shown = np.union1d(rows, others)
+    all_rows = np.union1d(rows, others)
     both = []
     for known, new in zip(maps, added, strict=True):
-        coordinates = np.empty((len(shown), known.shape[1]), dtype=known.dtype)
-        coordinates[np.searchsorted(shown, rows)] = known
-        coordinates[np.searchsorted(shown, others)] = new
+        coordinates = np.empty((len(all_rows), known.shape[1]), dtype=known.dtype)
+        coordinates[np.searchsorted(all_rows, rows)] = known
+        coordinates[np.searchsorted(all_rows, others)] = new
         both.append(coordinates)
     if not affine:
         note += f"; rows found by search stand at the mean place of their {_NEAR} nearest rows"

@@ -76,19 +76,19 @@ class Card(Reported):
             f" searched at width {self.width:,}",
             f"fitted on {self.n_pairs:,} pairs (new {self.new_digest[:8]}, old {self.old_digest[:8]})",
         ]
-        shown = [["score", "value", "95 %", "n"]]
+        cells = [["score", "value", "95 %", "n"]]
         for one in self.scores:
             if None in (one.low, one.high):
                 interval = ""
             else:
                 interval = band(one.low, one.high)
-            shown.append([one.name, short(one.value), interval, "" if one.n is None else f"{one.n:,}"])
+            cells.append([one.name, short(one.value), interval, "" if one.n is None else f"{one.n:,}"])
         program = ""
         if self.version:
             program = f"Relscope {self.version}"
         if origin := ", ".join(filter(None, (self.date, program, self.commit))):
             lines.append(f"made {origin}")
-        scores = Table("scores", pd.DataFrame([asdict(score) for score in self.scores]), shown)
+        scores = Table("scores", pd.DataFrame([asdict(score) for score in self.scores]), cells)
         return Report("; ".join(lines) + ".", [scores], {"card": asdict(self)})
 
 

@@ -91,7 +91,7 @@ class Adapter(Estimator):
         numbers that are not finite.
         """
         need_kinds(self)
-        given = new
+        unchecked = new
         new, old = self._paired_matrices(("new", "old"), new, old)
         if len(new) < 2:
             raise SpaceError(f"pairs: expected two rows or more, got {len(new):,}")
@@ -101,7 +101,7 @@ class Adapter(Estimator):
             self.corpus_steps_ = (Unit(), *corpus, Unit())
         else:
             self.corpus_steps_ = (Unit(),)
-        self._sees(given, new.shape[1], apply_steps(self.query_steps_, new[:1]).shape[1])
+        self._sees(unchecked, new.shape[1], apply_steps(self.query_steps_, new[:1]).shape[1])
         self.n_features_old_ = old.shape[1]
         return self
 

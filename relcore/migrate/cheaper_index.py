@@ -169,10 +169,10 @@ class CheaperIndexes(Reported):
         ]
         frame = pd.DataFrame(rows, columns=["option", "index", "bytes", "score", "change", "low", "high"])
         column = f"{self.metric} of the index"
-        shown = [["option", "index", "bytes of a row", column, "vs full vectors"]]
+        lines = [["option", "index", "bytes of a row", column, "vs full vectors"]]
         for option, form, size, score, change, *ends in rows:
             cells = TITLES[option], FORM_TITLES[form], f"{size:,.0f}", short(score)
-            shown.append([*cells, f"{signed(change)} ({band(*ends)})"])
+            lines.append([*cells, f"{signed(change)} ({band(*ends)})"])
         caption = (
             f"{counted(self.n_queries, 'query', 'queries')}, {self.n_rows:,} rows. Binary: signs of centred"
             f" rows, searched by a query's full vector; the first {RESCORED} are ranked again by full"
@@ -181,7 +181,7 @@ class CheaperIndexes(Reported):
             " queries use one adapter and one weight, so these scores are not cross-validated as those of the"
             " options are."
         )
-        tables = [Table("compressed", frame, shown, "A cheaper index", caption)]
+        tables = [Table("compressed", frame, lines, "A cheaper index", caption)]
         return Report(self.describe(), tables, {}, self.cautions)
 
 

@@ -257,12 +257,12 @@ class MovedThreshold(Reported):
     def report(self, **figures: Callable[[], Any]) -> Report:
         rates = self.rates()
         head = ["", "old threshold", "new cut-off", "95 % for other queries"]
-        shown = [head]
+        rows = [head]
         for row in rates.itertuples():
             numbers = [amount(row.quantity, value) for value in (row.old, row.new, row.low, row.high)]
-            shown.append([TITLES[row.quantity], *numbers[:2], " … ".join(numbers[2:])])
+            rows.append([TITLES[row.quantity], *numbers[:2], " … ".join(numbers[2:])])
         caption = f"{counted(self.n_queries, 'query', 'queries')}; intervals over queries."
-        tables = [Table("rates", rates, shown, caption=caption)]
+        tables = [Table("rates", rates, rows, caption=caption)]
         notes = [self.verdict()]
         if self.usable == "by kind":
             kinds = self.kinds()

@@ -71,12 +71,12 @@ class Price:
     def cells(self) -> list[list[str]]:
         """The cells of a table with the costs for each number of candidates. The first row is the table's
         head."""
-        shown = [["candidates per query", "rows found", "of the corpus", "another log as long, 95 %"]]
+        rows = [["candidates per query", "rows found", "of the corpus", "another log as long, 95 %"]]
         for need in sorted((self.need, *self.others), key=lambda one: one.n_candidates):
             ends = f"{need.low:,.0f} to {need.high:,.0f}"
             share = percent(need.rows / self.n_rows)
-            shown.append([f"{need.n_candidates:,}", f"{need.rows:,}", share, ends])
-        return shown
+            rows.append([f"{need.n_candidates:,}", f"{need.rows:,}", share, ends])
+        return rows
 
     def describe(self) -> str:
         need = self.need

@@ -193,24 +193,24 @@ class PassportChange(Reported):
             length += " (median; lowest … highest)"
             low, high = self.lengths
             lengths = f"{beside(low, 1 - LENGTHS)[0]} … {beside(high, 1 + LENGTHS)[0]}"
-        shown = [["evidence", "value", "95 %", "chance"]]
+        cells = [["evidence", "value", "95 %", "chance"]]
         if self.cosine:
             interval = band(self.cosine.low, self.cosine.high)
             chance = signed(self.cosine.chance)
-            shown.append(["cosine of old and new", short(self.cosine.value), interval, chance])
-        shown.append([correlated, gram, band(self.gram.low, self.gram.high), signed(self.gram.chance)])
-        shown.append([apart, gram_apart, "", ""])
-        shown.append([length, short(self.scale), lengths, ""])
+            cells.append(["cosine of old and new", short(self.cosine.value), interval, chance])
+        cells.append([correlated, gram, band(self.gram.low, self.gram.high), signed(self.gram.chance)])
+        cells.append([apart, gram_apart, "", ""])
+        cells.append([length, short(self.scale), lengths, ""])
         if self.centred is not None:
             limit = "cosine after centring"
             centred = short(self.centred)
             if self.kind in ("changed recipe", "related model"):
                 limit += f" (same model: from {short(SAME_MODEL, 2)})"
                 centred = beside(self.centred, SAME_MODEL)[0]
-            shown.insert(-2, [limit, centred, "", ""])
+            cells.insert(-2, [limit, centred, "", ""])
         if self.p is not None and self.kind in ("changed recipe", "related model", "other model"):
             name = f"p that coordinates agree by chance (same coordinates: at most {short(LEAST_P)})"
-            shown.insert(-2, [name, beside(self.p, LEAST_P)[0], "", ""])
+            cells.insert(-2, [name, beside(self.p, LEAST_P)[0], "", ""])
         caption = f"{counted(self.n, 'anchor')}; chance: the highest value of randomly paired anchors"
         if self.cosine is None:
             caption += f"; the width was {self.widths[0]:,} and is {self.widths[1]:,}"
@@ -219,7 +219,7 @@ class PassportChange(Reported):
         if self.n_similar and self.n_similar < self.n:
             caption += "; chance, intervals and all that compares two anchors: a sample of"
             caption += f" {self.n_similar:,} of them"
-        table = Table("checks", pd.DataFrame([row]), shown, caption=f"{caption}.")
+        table = Table("checks", pd.DataFrame([row]), cells, caption=f"{caption}.")
         cautions = [self.caution] if self.caution else []
         return Report(self.sentence, [table], facts | {"others": self.others}, cautions)
 

@@ -59,13 +59,13 @@ def run_figure(options: argparse.Namespace) -> Report:
 
     need_suffix(options.output, [f".{kind}" for kind in KINDS])
     look = Style(**values_of(options, Style), theme=DARK if options.dark else LIGHT)
-    given = {}
+    files = {}
     for text in options.file:
         name, sign, path = text.rpartition("=")
         if not sign or not expand_home(path).is_file():
             raise SpaceError(f"--file: expected NAME=PATH with the path of a file, got {text!r}")
-        given[name] = expand_home(path)
-    recipe = recipe_with_paths(options.recipe, options.data, given)
+        files[name] = expand_home(path)
+    recipe = recipe_with_paths(options.recipe, options.data, files)
     names = [str(options.recipe), *paths_of(recipe)]
     data = [one for name in names for one in sources_of("the recipe", name)]
     if options.output:

@@ -140,10 +140,10 @@ class Estimator:
         self._need_fitted()
         if width is None:
             names = getattr(self, "feature_names_in_", None)
-        given = column_names(X)
+        columns = column_names(X)
         width = width or self.n_features_in_
-        if names is not None and given is not None and not np.array_equal(names, given):
-            differ = set(given) ^ set(names)
+        if names is not None and columns is not None and not np.array_equal(names, columns):
+            differ = set(columns) ^ set(names)
             which = "another order"
             if differ:
                 which = f"other names ({quote(sorted(differ)[:3])})"

@@ -166,7 +166,7 @@ class InverseRelativeProjection(Estimator):
         """Translate source rows (n, d_source) into the target space, (n, d_target) float32. A row at the mean
         of the source is translated to the mean of the target.
         """
-        given = X
+        unchecked = X
         X = self._check_width(X, by_block=True)
         map_directions = partial(Engine().map_rows, X, mean=self.source_mean_, unit=True)
         if self.lengths == "paper":
@@ -175,7 +175,7 @@ class InverseRelativeProjection(Estimator):
             rows = unit_rows(map_directions(self.matrix_))
             rows *= np.float32(self.scale_)
             rows += self.target_mean_.astype(np.float32)
-        return self._as_output(rows, given)
+        return self._as_output(rows, unchecked)
 
     def to_torch(self) -> nn.Sequential:
         """The fitted translation as a PyTorch module from rows (n, d_source) to (n, d_target). It needs the

@@ -106,7 +106,7 @@ class RelativeProjection(Estimator):
             similarity; whitening with a similarity other than the cosine.
         """
         need_kinds(self)
-        given = X
+        unchecked = X
         X = matrix(X, by_block=True)
         n, width = X.shape
         if mean is None:
@@ -120,13 +120,13 @@ class RelativeProjection(Estimator):
         rows = _listed_or_matrix(anchors)
         reason = ""
         if rows.ndim == 1 and rows.size and all(isinstance(one, str) for one in rows):
-            rows = as_space(given, "X").rows(rows.tolist())
+            rows = as_space(unchecked, "X").rows(rows.tolist())
         if rows.size == 0:
             reason = "at least one, got none; pick some by hand or with select_anchors"
         elif rows.ndim == 2:
             if rows.shape[1] == width:
                 self._fit(mean, np.asarray(rows, dtype=np.float32), X)
-                self._sees(given, width, len(rows))
+                self._sees(unchecked, width, len(rows))
                 return self
             reason = f"vectors of width {width} like the space, got {rows.shape[1]}"
         elif rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
@@ -137,7 +137,7 @@ class RelativeProjection(Estimator):
         if reason:
             raise SpaceError(f"anchors: expected {reason}")
         self._fit(mean, X[rows], X)
-        self._sees(given, width, len(rows), _ids_at(given, rows))
+        self._sees(unchecked, width, len(rows), _ids_at(unchecked, rows))
         return self
 
     def fit_from(self, mean: np.ndarray, anchors: MatrixLike, rows: MatrixLike) -> Self:

@@ -48,7 +48,7 @@ class _Translation(Estimator):
     def transform(self, X: MatrixLike, less: np.ndarray | float = 0.0) -> np.ndarray:
         """Map source rows (n, d_source) into the target space, and subtract the target row `less`: (n,
         d_target) float32."""
-        given = X
+        unchecked = X
         X = self._check_width(X, by_block=True)
         mean = None
         if not is_number(less):
@@ -56,7 +56,7 @@ class _Translation(Estimator):
         if self._centred:
             mean = self.source_mean_
         rows = Engine().map_rows(X, self.matrix_, mean=mean, shift=self.target_mean_ - less)
-        return self._as_output(rows, given)
+        return self._as_output(rows, unchecked)
 
     def score(self, X: MatrixLike, y: MatrixLike) -> float:
         """R², the share of the variance of target rows y (n, d_target) that the mapped rows X (n, d_source)

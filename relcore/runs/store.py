@@ -157,12 +157,12 @@ class Store:
         limit_bytes: int | None = None,
         finished: BundledResults | bool | None = None,
     ) -> None:
-        given = finished
+        bundled = finished
         if finished is None:
-            given = root is None
-        if isinstance(given, BundledResults):
-            made = given
-        elif given:
+            bundled = root is None
+        if isinstance(bundled, BundledResults):
+            made = bundled
+        elif bundled:
             made = entries.bundled_results()
         else:
             made = None

@@ -37,29 +37,29 @@ def plain_array(X: Any, name: str) -> np.ndarray:
             )
         X = X.toarray()
     try:
-        given = np.asarray(X)
+        array = np.asarray(X)
     except (TypeError, ValueError) as error:  # the lists of numbers have different lengths
         raise SpaceError(
             f"{name}: expected a matrix (n, d), got {error!s:.120}; make the rows equally long"
         ) from error
-    if given.ndim != 2:
-        if given.ndim:
-            got = f"shape {given.shape}"
+    if array.ndim != 2:
+        if array.ndim:
+            got = f"shape {array.shape}"
         else:
             got = f"{brief(X)}"
         raise SpaceError(
             f"{name}: expected a matrix (n, d), an array, DataFrame, tensor, sparse matrix, list of rows or"
-            f" LatentSpace, got {got}{_remedy(X, given.ndim)}"
+            f" LatentSpace, got {got}{_remedy(X, array.ndim)}"
         )
-    if 0 in given.shape:
+    if 0 in array.shape:
         what = "sample(s)"
-        if given.shape[1] == 0:
+        if array.shape[1] == 0:
             what = "feature(s)"
         raise SpaceError(
-            f"{name}: expected a matrix (n, d) with rows and columns, got 0 {what} (shape={given.shape})"
+            f"{name}: expected a matrix (n, d) with rows and columns, got 0 {what} (shape={array.shape})"
             " while a minimum of 1 is required."
         )
-    return given
+    return array
 
 
 def _rows_within(X: Any) -> Any:
@@ -127,7 +127,7 @@ def _of_tensor(X: Any, name: str) -> np.ndarray:
         ) from error
 
 
-def checked_numbers(given: np.ndarray, name: str, dtype: type | None, finite: bool) -> np.ndarray:
+def checked_numbers(X: np.ndarray, name: str, dtype: type | None, finite: bool) -> np.ndarray:
     """The array as real numbers of this type; without a type, real numbers keep theirs, and others become
     float64. Without `finite`, NaN and infinity are allowed.
 
@@ -137,34 +137,33 @@ def checked_numbers(given: np.ndarray, name: str, dtype: type | None, finite: bo
         Complex numbers, dates, texts, or other items that are no numbers; NaN or infinity; numbers that are
         too large or too small.
     """
-    if given.dtype.kind == "c":
+    if X.dtype.kind == "c":
         raise SpaceError(
-            f"{name}: expected real numbers, got {given.dtype}. Complex data not supported; give the"
-            " .real part"
+            f"{name}: expected real numbers, got {X.dtype}. Complex data not supported; give the .real part"
         )
-    if given.dtype.kind in "mM":
+    if X.dtype.kind in "mM":
         raise SpaceError(
-            f"{name}: expected a matrix of numbers, got dates or times ({given.dtype}); leave these columns"
+            f"{name}: expected a matrix of numbers, got dates or times ({X.dtype}); leave these columns"
             " out, or make them the index"
         )
-    if given.dtype.kind not in "fiu":
-        given = _as_float64(given, name)
-    reason = out_of_range(given, finite)
+    if X.dtype.kind not in "fiu":
+        X = _as_float64(X, name)
+    reason = out_of_range(X, finite)
     if reason:
         raise SpaceError(f"{name}: {reason}")
-    return np.asarray(given, dtype=dtype)
+    return np.asarray(X, dtype=dtype)
 
 
-def _as_float64(given: np.ndarray, name: str) -> np.ndarray:
-    if given.dtype.kind == "O" and not _TIMES.isdisjoint(map(type, given.ravel())):
+def _as_float64(X: np.ndarray, name: str) -> np.ndarray:
+    if X.dtype.kind == "O" and not _TIMES.isdisjoint(map(type, X.ravel())):
         raise SpaceError(
             f"{name}: expected a matrix of numbers, got dates or times; leave these columns out, or make them"
             " the index"
         )
     try:
-        return np.asarray(given, dtype=np.float64)
+        return np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise SpaceError(
-            f"{name}: expected a matrix of numbers, got {given.dtype}: {error}; leave other columns out,"
+            f"{name}: expected a matrix of numbers, got {X.dtype}: {error}; leave other columns out,"
             " or make them the index"
         ) from error

@@ -160,12 +160,12 @@ def need_spaces(name: str, spaces: Any) -> None:
         raise SpaceError(f"{name}: expected a list of spaces, got one of shape {tuple(spaces.shape)}")
 
 
-def as_spaces(given: Sequence[Any], names: Sequence[str]) -> list[LatentSpace]:
+def as_spaces(inputs: Sequence[Any], names: Sequence[str]) -> list[LatentSpace]:
     """Convert several inputs, whose rows are paired by id, by `as_space`. Raises a SpaceError if one has only
     row numbers, and another is a table whose index has other numbers."""
-    spaces = [as_space(one, name) for one, name in zip(given, names, strict=True)]
-    for place, one in enumerate(given):
-        for other in given[:place]:
+    spaces = [as_space(one, name) for one, name in zip(inputs, names, strict=True)]
+    for place, one in enumerate(inputs):
+        for other in inputs[:place]:
             _need_no_guess(one, other)
     return spaces
 

@@ -126,18 +126,18 @@ class LatentSpace:
         self.name = name
         self._stored = stored = as_mapped_rows(vectors)
         self._vectors: np.ndarray
-        given: Rows
+        rows: Rows
         if stored is None:
-            given = matrix(vectors, name, None, finite=False)
-            kept = np.ascontiguousarray(given, dtype=np.float32)
-            shared = np.may_share_memory(kept, given)  # if so, the caller could change the rows
+            rows = matrix(vectors, name, None, finite=False)
+            kept = np.ascontiguousarray(rows, dtype=np.float32)
+            shared = np.may_share_memory(kept, rows)  # if so, the caller could change the rows
             writable = shared and (kept.flags.writeable or kept.base is not None)
             self._vectors = read_only(kept.copy() if writable else kept)
         else:
-            given = stored
+            rows = stored
             self._vectors = cast(np.ndarray, stored) if stored.plain is None else stored.plain
-        n = len(given)
-        self.dimension: int = given.shape[1]
+        n = len(rows)
+        self.dimension: int = rows.shape[1]
         if ids is None:
             ids = ids_of_rows(vectors, n, name)
         self._row_numbers: RowNumbers | None = None

@@ -166,8 +166,8 @@ class Stitching:
             report(number, len(representations), f"{spec.head} classifiers on {name} rows")
             self._represent[name] = [fit_representation(name, side, spec.settings) for side in self._sides]
             sides = zip(self._represent[name], self._sides, strict=True)
-            given = {place: head for place, head in enumerate(heads) if head is not None}
-            missing = [place for place in range(len(self._sides)) if place not in given]
+            own = {place: head for place, head in enumerate(heads) if head is not None}
+            missing = [place for place in range(len(self._sides)) if place not in own]
             trained = fit_heads(
                 (function(side.train) for place, (function, side) in enumerate(sides) if place in missing),
                 [shared.targets[known]] * len(missing),
@@ -175,7 +175,7 @@ class Stitching:
                 spec.head,
                 random_state,
             )
-            found: dict[int, Head | OwnHead] = {**given, **dict(zip(missing, trained, strict=True))}
+            found: dict[int, Head | OwnHead] = {**own, **dict(zip(missing, trained, strict=True))}
             self._heads[name] = [found[place] for place in range(len(self._sides))]
         self._carriers = {
             (method, i, j): fit_translation(method, source, target, spec.settings, random_state)
@@ -200,17 +200,17 @@ class Stitching:
             for represent, X in zip(self._represent[representation], rows, strict=True)
         ]
         for j, head in enumerate(self._heads[representation]):
-            given = {}
+            inputs = {}
             for i, X in enumerate(own):
                 read = self.translated(method, i, j, X)
                 if read is not None:
-                    given[i] = read
+                    inputs[i] = read
             if len(rows[0]) <= _FEW and not getattr(head, "needs_company", False):
                 # Encode few items with all encoders in one call, because calls take most of the time.
-                parts = np.split(head.probabilities(np.concatenate(list(given.values()))), len(given))
+                parts = np.split(head.probabilities(np.concatenate(list(inputs.values()))), len(inputs))
             else:
-                parts = list(map(head.probabilities, given.values()))
-            for i, part in zip(given, parts, strict=True):
+                parts = list(map(head.probabilities, inputs.values()))
+            for i, part in zip(inputs, parts, strict=True):
                 answers[i, j] = part
         return answers
 

@@ -80,14 +80,14 @@ def run_stitch(options: argparse.Namespace) -> Report:
     return inputs.noted(result.report(options.metric, specs, digests))
 
 
-def _heads(given: Sequence[str]) -> tuple[str, list[str]]:
+def _heads(names: Sequence[str]) -> tuple[str, list[str]]:
     """The kind of the classifiers that are trained, and the ONNX files of others."""
-    kinds = [one for one in given if one in HEADS]
-    files = [one for one in given if one.lower().endswith(".onnx")]
-    unknown = [one for one in given if one not in kinds and one not in files]
+    kinds = [one for one in names if one in HEADS]
+    files = [one for one in names if one.lower().endswith(".onnx")]
+    unknown = [one for one in names if one not in kinds and one not in files]
     if unknown or len(kinds) > 1:
         raise SpaceError(
-            f"--head: expected at most one of {quote(HEADS)}, and files that end in .onnx, got {quote(given)}"
+            f"--head: expected at most one of {quote(HEADS)}, and files that end in .onnx, got {quote(names)}"
         )
     return (kinds or list(HEADS))[0], files
 
@@ -123,9 +123,9 @@ def _stitch_spec(
     if options.spec:
         record = read_json(options.spec, "the settings of a stitching")
         return records.from_json(StitchSpec, record, str(options.spec))
-    given = options.test_fraction is not None
+    has_fraction = options.test_fraction is not None
     test_ids: tuple[str, ...] = ()
-    if not given:
+    if not has_fraction:
         test_ids = held_out_ids(specs, spaces, shared.ids)
     values = values_of(options, StitchSpec)
     values["head"] = head
@@ -133,7 +133,7 @@ def _stitch_spec(
     if own_heads and tuple(chosen) == STITCHED:  # by default those that such a head can read
         chosen = [name for name in STITCHED if name in translations()]
     values["methods"] = tuple(name for name in METHODS if name in chosen)  # in the order of the app
-    if given:
+    if has_fraction:
         values["test_fraction"] = options.test_fraction
     else:
         values["test_fraction"] = TEST_FRACTION

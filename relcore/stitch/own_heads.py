@@ -87,12 +87,12 @@ def errors_of_users(noun: str, space: str, X: np.ndarray) -> Iterator[None]:
         ) from error
 
 
-def need_one_each(argument: str, given: Any, names: Sequence[str]) -> None:
-    """Raise a SpaceError unless `given` is a list with an item for each space."""
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence) or len(given) != len(names):
+def need_one_each(argument: str, values: Any, names: Sequence[str]) -> None:
+    """Raise a SpaceError unless `values` is a list with an item for each space."""
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence) or len(values) != len(names):
         raise SpaceError(
             f"{argument}: expected a list of {len(names)}, one for each space, or None for a space without,"
-            f" got {brief(given, 80)}"
+            f" got {brief(values, 80)}"
         )
 
 

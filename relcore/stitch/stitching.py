@@ -219,9 +219,9 @@ class StitchResult(Reported):
         names, common = short_names(self.encoders)
         printed = printed_summary(self)
         several = len(self.runs) > 1
-        shown = [list(printed.columns), *printed.astype(str).to_numpy().tolist()]
+        lines = [list(printed.columns), *printed.astype(str).to_numpy().tolist()]
         summary = summary_table(self, metric)
-        tables = [Table("rows", cell_table(self)), Table("summary", summary, shown)]
+        tables = [Table("rows", cell_table(self)), Table("summary", summary, lines)]
         for method in self.spec.methods:
             rows = [["encoder \\ classifier", *names]]
             for name, means, deviations in zip(names, *self.matrix(method, metric), strict=True):
@@ -409,11 +409,11 @@ def stitch_matrix(
         runs.append(stitching.run())
         if any(own_decoded):
             decoded.append(_decoded(stitching, own_decoded, truth))
-    given = tuple(name for name, head in zip(names, own, strict=True) if head is not None)
+    with_own_head = tuple(name for name, head in zip(names, own, strict=True) if head is not None)
     scores = None
     if decoded:
         scores = DecoderScores.of_states(own_decoded, truth is not None, decoded)
-    return StitchResult(spec, names, shared.classes, tuple(runs), given, scores)
+    return StitchResult(spec, names, shared.classes, tuple(runs), with_own_head, scores)
 
 
 def _decoded(

@@ -161,7 +161,7 @@ def answers_of(
             f"expected an encoder that takes new items, got none among {quote(names)}; encode a dataset"
         )
     widths = [space.dimension for space in spaces]
-    given = [np.zeros((1, width)) if row is None else row for width, row in zip(widths, rows, strict=True)]
+    inputs = [np.zeros((1, width)) if row is None else row for width, row in zip(widths, rows, strict=True)]
     least_sure = None
     if reject_unsure:
         least_sure = stitching.least_sure(method)[usable]
@@ -171,7 +171,7 @@ def answers_of(
         heads=tuple(names),
         own=tuple(usable),
         classes=stitching.shared.classes,
-        probabilities=stitching.probabilities(method, given)[usable, :, 0],
+        probabilities=stitching.probabilities(method, inputs)[usable, :, 0],
         least_sure=least_sure,
         silent=tuple(names[number] for number in usable if not np.any(rows[number])),
     )

@@ -81,7 +81,7 @@ def run_study(options: argparse.Namespace) -> Report:
 
 def spec_of(options: argparse.Namespace) -> StudySpec | None:
     """The study that the options name, with its settings; None if they name no study."""
-    given = {}
+    settings = {}
     kind = options.name
     if options.spec:
         spec = StudySpec.from_json(read_json(options.spec, "a study"))
@@ -89,7 +89,7 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
             raise SpaceError(
                 f"{options.spec}: expected the study {kind!r}, got {spec.kind!r}; leave the name out"
             )
-        given = spec.settings
+        settings = spec.settings
         kind = spec.kind
     if kind is None:
         return None
@@ -98,7 +98,7 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
         near = did_you_mean(kind, STUDIES)
         raise SpaceError(f"study: expected one of {', '.join(STUDIES)}, got {kind!r}{near}")
     study = study_of(kind)
-    return StudySpec.of(study, given | chosen(study, options.grid))
+    return StudySpec.of(study, settings | chosen(study, options.grid))
 
 
 def chosen(study: Study, grid: list[str]) -> dict[str, Any]:

@@ -87,15 +87,15 @@ def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str 
     bundled = _bundled_runs(runs, store)
     if bundled is not None:
         notes.append(f"{bundled['runs']:,} of these runs came with Relscope. {bundled['made']}")
-    shown = []
+    cells = []
     if len(findings):
-        shown = [["finding", "value", "95 %", "n", "interval"], *map(_cells, findings.itertuples())]
+        cells = [["finding", "value", "95 %", "n", "interval"], *map(_cells, findings.itertuples())]
     sentence = conclusion or "No finding yet."
     if len(table) < len(runs):
         sentence += f" So far: {len(table):,} of {counted(len(runs), 'run')}."
     return Report(
         sentence,
-        [Table("rows", table), Table("findings", findings, shown)],
+        [Table("rows", table), Table("findings", findings, cells)],
         {"study": spec.to_json(), "came_with_relscope": bundled, "conclusion": conclusion},
         notes,
         {"study": lambda: StudyChart(study=spec.to_json(), chart=chart).draw(table)},

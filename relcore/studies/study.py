@@ -45,8 +45,8 @@ def Option(
     if choices:
         item = type(choices[0])
     named = dict(zip(choices, names or map(str, choices), strict=True))
-    given = Setting(label=label, choices=named, help=help, distinct=many and bool(choices))
-    return complete(given, name, tuple[item, ...] if many else item, default)
+    setting = Setting(label=label, choices=named, help=help, distinct=many and bool(choices))
+    return complete(setting, name, tuple[item, ...] if many else item, default)
 
 
 def states(draws: str, default: int = 3, choices: tuple[int, ...] = (3, 5, 10)) -> Setting:
@@ -124,9 +124,9 @@ class Study(ABC):
 
     def seconds(self, settings: Settings) -> float:
         cost = self.cost
-        given = map(str, settings.values())
+        values = map(str, settings.values())
         if isinstance(cost, Mapping):
-            return next(cost[value] for value in given if value in cost)
+            return next(cost[value] for value in values if value in cost)
         return cost
 
     @abstractmethod
@@ -155,13 +155,13 @@ class StudySpec:
     def of(cls, study: Study, options: Settings | None = None) -> StudySpec:
         """The spec of a study with these options. Missing options have their defaults. Raises a SpaceError
         for an unknown option or choice."""
-        given = dict(options or {})
+        values = dict(options or {})
         known = {option.name: option for option in study.options}
-        if unknown := sorted(set(given) - set(known)):
+        if unknown := sorted(set(values) - set(known)):
             raise SpaceError(f"{study.kind}: expected options among {quote(known)}, got {quote(unknown)}")
         chosen = {}
         for name, option in known.items():
-            value = given.get(name, option.default)
+            value = values.get(name, option.default)
             if option.is_tuple and isinstance(value, list):
                 chosen[name] = tuple(value)
             else:

@@ -227,10 +227,10 @@ class TrainingResult(Reported):
 
     def report(self, **figures: Callable[[], Any]) -> Report:
         """The report: the sentence, a table of the first, middle and last step, and the figures."""
-        shown = self.steps[np.unique(np.linspace(0, len(self.steps) - 1, 8).round().astype(int))]
-        cells = [["", *(f"step {step:,}" for step in shown)]]
+        steps = self.steps[np.unique(np.linspace(0, len(self.steps) - 1, 8).round().astype(int))]
+        cells = [["", *(f"step {step:,}" for step in steps)]]
         for (quantity, run, other), part in self.table.groupby(["quantity", "run", "other"], sort=False):
-            known = part.set_index("step").score.reindex(shown)
+            known = part.set_index("step").score.reindex(steps)
             values = [short(score) if np.isfinite(score) else "–" for score in known]
             cells.append([self._line_name(str(quantity), str(run), str(other)), *values])
         chance = self.table.dropna(subset="chance").groupby("quantity", sort=False)
