@@ -211,8 +211,9 @@ def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
         return in_cell(float(score)) + chance
 
     cells = (tuple(tuple(of(i, j) for j in every) for i in every) for of in (text, scores.describe))
-    look = {"marked": tuple((i, i) for i in every), "framed": frames}
-    panel = MatrixPanel("", names, names, scores.values, *cells, **look)
+    panel = MatrixPanel(
+        "", names, names, scores.values, *cells, marked=tuple((i, i) for i in every), framed=frames
+    )
     pairs = list(combinations(every, 2))
     listed = "; ".join(
         f"{names[i]} and {names[j]}: {in_cell(scores.values[i, j]) or 'none'}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -155,14 +154,25 @@ def assemble_scene(
     if view.about:
         notes.append(view.about)
     caption = "; ".join(notes)
-    number: dict[str, Any] = {"color_title": view.column}
+    color_title = view.column
+    values = None
     if view.scale:
-        number = {"scale": view.scale, "values": view.values, "color_title": view.scale.title}
-    mute = not are_readable_ids(source.ids)
-    look: dict[str, Any] = {"mute": mute, "columns": len(spaces)}
-    look["anchor_numbers"] = np.flatnonzero(drawn) + 1
-    look |= number
-    return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **look)
+        color_title = view.scale.title
+        values = view.values
+    return Scene(
+        panes,
+        ids,
+        view.categories,
+        view.category_names,
+        places[drawn],
+        caption,
+        mute=not are_readable_ids(source.ids),
+        columns=len(spaces),
+        anchor_numbers=np.flatnonzero(drawn) + 1,
+        scale=view.scale,
+        values=values,
+        color_title=color_title,
+    )
 
 
 def second_view(
@@ -354,5 +364,7 @@ def with_unrelated_target(pair: Match, random_state: int = 0) -> Match:
 
 def _with_target(pair: Match, points: np.ndarray) -> Match:
     target = pair.target
-    columns = {"name": target.name, "labels": target.labels, "counts": target.counts}
-    return replace(pair, target=LatentSpace(points, target.ids, **columns))
+    return replace(
+        pair,
+        target=LatentSpace(points, target.ids, name=target.name, labels=target.labels, counts=target.counts),
+    )

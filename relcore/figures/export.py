@@ -248,12 +248,12 @@ class Exportable:
         if kind == "tex" and self.latex:
             with extra():
                 table = self.latex()
-                look = {"index": False, "escape": True, "float_format": "{:z.3f}".format, "na_rep": "–"}
+                options = {"index": False, "escape": True, "float_format": "{:z.3f}".format, "na_rep": "–"}
                 sides = "".join("r" if _has_numbers(table.iloc[:, i]) else "l" for i in range(table.shape[1]))
                 if self.caption:
-                    look["caption"] = re.sub(r"([&%$#_{}])", r"\\\1", visible(self.caption))
-                    look["label"] = f"tab:{self._slug}"
-                return harmless(table.to_latex(column_format=sides, **look)).encode()
+                    options["caption"] = re.sub(r"([&%$#_{}])", r"\\\1", visible(self.caption))
+                    options["label"] = f"tab:{self._slug}"
+                return harmless(table.to_latex(column_format=sides, **options)).encode()
         if (kind in ("json", "py") and recipe is None) or kind == "tex":
             raise SpaceError(
                 f"{self.name}: expected a figure with a {'table' if kind == 'tex' else 'recipe'} for {kind},"

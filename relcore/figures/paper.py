@@ -91,8 +91,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             left = (place + 0.5) / len(scales) * style.width - width / 2
             axes = _add_axes(figure, left, under + 1.4 * line, width, 0.55 * line)
             colors = ListedColormap(scale.colors)
-            options = {"ticks": [at for at, _ in ticks]}
-            bar = color_bar(axes, colors, style, orientation="horizontal", **options)
+            bar = color_bar(axes, colors, style, orientation="horizontal", ticks=[at for at, _ in ticks])
             bar.solids.set_edgecolor("face")  # prevents white lines between the steps of the colour bar
             bar.ax.set_xticklabels([text for _, text in ticks])
             fit_to(bar.ax.set_title(title, fontsize=style.font_size - 0.5, pad=2), width)
@@ -115,8 +114,15 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
     order = order[scene.shown[order]]
     points = points[:, :2]
     diameter = point_size(len(scene)) * min(wide, 4) / 7
-    look = {"s": diameter**2, "c": colors[order].tolist(), "alpha": 0.8, "lw": 0, "zorder": 2}
-    axes.scatter(*points[order].T, rasterized=len(scene) > style.raster_above, **look)
+    axes.scatter(
+        *points[order].T,
+        rasterized=len(scene) > style.raster_above,
+        s=diameter**2,
+        c=colors[order].tolist(),
+        alpha=0.8,
+        lw=0,
+        zorder=2,
+    )
     if not solid:
         _draw_contours(axes, points[scene.shown & scene.kept], theme)
     anchors, _ = drawn_anchors(scene)
@@ -124,10 +130,22 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
     if len(anchors):
         star = {"s": diameter**2, "marker": "*"}
         star["alpha"] = star_opacity(len(scene.anchors)) * scene.stars.opacity
-        halo = {"color": theme.surface, "edgecolor": theme.surface, "lw": diameter / 2.5, "zorder": 3}
-        axes.scatter(*points[anchors].T, **halo, **star)
-        ink = {"c": colors[anchors].tolist(), "edgecolor": theme.text, "lw": diameter / 13, "zorder": 4}
-        axes.scatter(*points[anchors].T, **ink, **star)
+        axes.scatter(
+            *points[anchors].T,
+            color=theme.surface,
+            edgecolor=theme.surface,
+            lw=diameter / 2.5,
+            zorder=3,
+            **star,
+        )
+        axes.scatter(
+            *points[anchors].T,
+            c=colors[anchors].tolist(),
+            edgecolor=theme.text,
+            lw=diameter / 13,
+            zorder=4,
+            **star,
+        )
     rings = {"s": (0.8 * style.font_size) ** 2, "facecolor": "none", "edgecolor": theme.text, "lw": 0.8}
     if len(ringed := ringed_rows(scene)):
         axes.scatter(*points[ringed].T, zorder=5, **rings)
@@ -143,15 +161,22 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
 def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tuple[float, float]) -> None:
     reach = style.line
     middle = np.array([1.7, 1.7]) * style.line
-    look = {"xycoords": "axes fraction", "textcoords": "axes fraction", "zorder": 6}
-    look |= {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "color": style.theme.muted}
+    label_style = {"xycoords": "axes fraction", "textcoords": "axes fraction", "zorder": 6}
+    label_style |= {
+        "ha": "center",
+        "va": "center",
+        "fontsize": style.font_size - 2,
+        "color": style.theme.muted,
+    }
     arrow = {"arrowstyle": "->", "color": style.theme.muted, "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
     for name, direction in zip("123", np.reshape(turn or FACING, (3, 3))[:2].T, strict=True):
         if np.hypot(*direction) < 0.15:  # the axis points to the viewer
             continue
         end = middle + reach * direction
-        axes.annotate("", end / size, middle / size, arrowprops=arrow, **look)
-        axes.annotate(name, end / size, (end + 0.3 * reach * direction / np.hypot(*direction)) / size, **look)
+        axes.annotate("", end / size, middle / size, arrowprops=arrow, **label_style)
+        axes.annotate(
+            name, end / size, (end + 0.3 * reach * direction / np.hypot(*direction)) / size, **label_style
+        )
 
 
 def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
@@ -173,8 +198,15 @@ def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
     dense = gaussian_filter(bins, 2.4)
     falling = np.sort(dense, axis=None)[::-1]
     within = np.searchsorted(falling.cumsum(), np.array([0.95, 0.75, 0.5, 0.25]) * falling.sum())
-    look = {"colors": theme.text, "linewidths": 0.5, "alpha": 0.7, "zorder": 2.5}
-    axes.contour(*middles, dense.T, levels=np.unique(falling[within]), **look)
+    axes.contour(
+        *middles,
+        dense.T,
+        levels=np.unique(falling[within]),
+        colors=theme.text,
+        linewidths=0.5,
+        alpha=0.7,
+        zorder=2.5,
+    )
 
 
 def _write_names(
@@ -188,11 +220,11 @@ def _write_names(
         True: style.font_size - 1.5 - smaller,
         False: style.font_size - 0.5 - smaller,
     }  # font sizes of anchors (True) and of other names
-    look = {"fontweight": "bold", "ha": "center", "va": "center", "transform": axes.transAxes}
+    text_style = {"fontweight": "bold", "ha": "center", "va": "center", "transform": axes.transAxes}
 
     @cache
     def width_of(text: str, of_anchor: bool) -> float:
-        probe = axes.text(0, 0, text, fontsize=sizes[of_anchor], **look)
+        probe = axes.text(0, 0, text, fontsize=sizes[of_anchor], **text_style)
         width = _width(probe)
         probe.remove()
         return width
@@ -209,8 +241,8 @@ def _write_names(
         halo = [withStroke(linewidth=2 if name.color else 1.6, foreground=theme.surface)]
         fontsize = sizes[not name.color]
         at = (name.x / size[0], name.y / size[1])
-        drawn = look | {"color": color, "fontsize": fontsize, "path_effects": halo} | plain
-        axes.text(*at, name.text, zorder=6, **drawn)
+        name_style = text_style | {"color": color, "fontsize": fontsize, "path_effects": halo} | plain
+        axes.text(*at, name.text, zorder=6, **name_style)
 
 
 def _title_pane(
@@ -229,15 +261,17 @@ def _title_pane(
         figure.text(left, base, letter, fontweight="bold", fontsize=style.font_size + 1, **at)
     fit_to(figure.text(left + indent, base, pane.title, **at), wide - indent)
     if pane.note:
-        look = {"fontsize": style.font_size - 1.5, "color": style.theme.muted}
-        fit_to(figure.text(left + indent, top + 0.3 * line, pane.note, **look, **at), wide - indent)
+        size = style.font_size - 1.5
+        color = style.theme.muted
+        note = figure.text(left + indent, top + 0.3 * line, pane.note, fontsize=size, color=color, **at)
+        fit_to(note, wide - indent)
 
 
 def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
     """Write the numbers and names of the anchors (`key`) at the bottom of the figure. Returns their height in
     inches."""
     size = style.font_size - 1
-    look = {"fontsize": size, "color": style.theme.muted, "transform": figure.dpi_scale_trans}
+    text_style = {"fontsize": size, "color": style.theme.muted, "transform": figure.dpi_scale_trans}
     lines = []
     for entry in key:
         longer = figure.text(0, 0, f"{lines[-1]}   {entry}" if lines else entry, fontsize=size)
@@ -248,7 +282,7 @@ def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
         longer.remove()
     for number, text in enumerate(reversed(lines)):
         at = style.width / 2, (0.25 + number) * style.line
-        figure.text(*at, text, ha="center", va="baseline", **look)
+        figure.text(*at, text, ha="center", va="baseline", **text_style)
     if lines:
         return (len(lines) + 0.5) * style.line
     return 0.0
@@ -274,6 +308,16 @@ def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
         if len(entries) > NAMED:
             handles.append(Line2D([], [], ls="", label=f"and {len(entries) - NAMED} more"))
     if len(drawn_anchors(scene)[0]):
-        star = {"marker": "*", "ls": "", "ms": 0.85 * style.font_size, "mew": 0.5, "mec": style.theme.text}
-        handles.append(Line2D([], [], color=style.theme.neutral, label="anchor", **star))
+        star = Line2D(
+            [],
+            [],
+            color=style.theme.neutral,
+            label="anchor",
+            marker="*",
+            ls="",
+            ms=0.85 * style.font_size,
+            mew=0.5,
+            mec=style.theme.text,
+        )
+        handles.append(star)
     return handles

@@ -153,8 +153,17 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
             for name, place in zip(names, places[i], strict=True):
                 if np.isnan(place).any():
                     continue
-                look = {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "path_effects": halo}
-                axes.text(*place, name, parse_math=False, color=theme.text, clip_on=True, **look)
+                axes.text(
+                    *place,
+                    name,
+                    parse_math=False,
+                    color=theme.text,
+                    clip_on=True,
+                    ha="center",
+                    va="center",
+                    fontsize=style.font_size - 2,
+                    path_effects=halo,
+                )
         return figure
 
 
@@ -164,8 +173,13 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
         handles = draw_lines(axes, lines, style)
         if lines.note:
             # When Matplotlib wraps lines, it reads text between dollar signs as mathematics.
-            look = {"fontsize": style.font_size - 1, "color": style.theme.text, "wrap": "$" not in lines.note}
-            axes.set_title(lines.note, loc="left", **look)
+            axes.set_title(
+                lines.note,
+                loc="left",
+                fontsize=style.font_size - 1,
+                color=style.theme.text,
+                wrap="$" not in lines.note,
+            )
         return _fit_around(figure, axes, handles, style)
 
 
@@ -182,28 +196,27 @@ def draw_lines(axes: Axes, lines: Lines, style: Style) -> list[Artist]:
                 axes.fill_between(x, line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
             if lines.filled:
                 axes.fill_between(x, y, color=color, alpha=0.15, lw=0)
-            look = {"color": color, "lw": 1, "ls": "--" if line.dashed else "-"}
-            axes.plot(x, y, **look, marker="o", ms=1.8 if len(line) <= 40 else 0)
-            handles.append(Line2D([], [], **look, label=line.name))
+            line_style = {"color": color, "lw": 1, "ls": "--" if line.dashed else "-"}
+            axes.plot(x, y, **line_style, marker="o", ms=1.8 if len(line) <= 40 else 0)
+            handles.append(Line2D([], [], **line_style, label=line.name))
         elif len(line):
             if line.has_band:
                 reach = [line.y - line.low, line.high - line.y]
-                thin = {"elinewidth": 0.5, "alpha": 0.5}
-                axes.errorbar(line.x, line.y, reach, fmt="none", ecolor=color, **thin)
+                axes.errorbar(line.x, line.y, reach, fmt="none", ecolor=color, elinewidth=0.5, alpha=0.5)
             raster = {"rasterized": len(line) > style.raster_above}
             if line.hollow:
                 axes.scatter(line.x, line.y, s=9, facecolors="none", edgecolors=color, lw=0.6, **raster)
-                look = {"color": color, "lw": 0, "markerfacecolor": "none"}
+                line_style = {"color": color, "lw": 0, "markerfacecolor": "none"}
             else:
                 axes.scatter(line.x, line.y, s=9, alpha=0.85, color=color, lw=0, **raster)
-                look = {"color": color, "lw": 0}
-            handles.append(Line2D([], [], marker="o", ms=3, label=line.name, **look))
+                line_style = {"color": color, "lw": 0}
+            handles.append(Line2D([], [], marker="o", ms=3, label=line.name, **line_style))
     levels = [(*named, axes.axhline, theme.muted, _DASHES[i % 4]) for i, named in enumerate(lines.baselines)]
     levels += [(*named, axes.axvline, theme.text, "--") for named in lines.marks]
     for name, value, draw, color, dash in levels:
-        look = {"color": color, "lw": 0.8, "ls": dash}
-        draw(value, **look, zorder=1)
-        handles.append(Line2D([], [], **look, label=f"{name}: {general(value)}"))
+        line_style = {"color": color, "lw": 0.8, "ls": dash}
+        draw(value, **line_style, zorder=1)
+        handles.append(Line2D([], [], **line_style, label=f"{name}: {general(value)}"))
     if lines.log_x:
         axes.set_xscale("log")
         low, high = axes.get_xlim()
@@ -317,19 +330,22 @@ def _draw_cells(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, ga
     n_rows, n_columns = panel.values.shape
     for i, j in np.ndindex(n_rows, n_columns):
         if np.isnan(panel.values[i, j]):
-            look = {"facecolor": theme.surface, "edgecolor": theme.border, "lw": 0.4, "hatch": "/////"}
+            cell_style = {"facecolor": theme.surface, "edgecolor": theme.border, "lw": 0.4, "hatch": "/////"}
             ink = theme.muted
         else:
             fill = data.color(panel.values[i, j], theme)
-            look = {"facecolor": fill, "edgecolor": fill, "lw": 0}
+            cell_style = {"facecolor": fill, "edgecolor": fill, "lw": 0}
             ink = text_on(fill)
-        axes.add_patch(Rectangle((j - 0.5 + gap / 2, i - 0.5 + gap / 2), 1 - gap, 1 - gap, **look))
+        axes.add_patch(Rectangle((j - 0.5 + gap / 2, i - 0.5 + gap / 2), 1 - gap, 1 - gap, **cell_style))
         if (i, j) in panel.marked:
-            look = {"facecolor": "none", "edgecolor": ink, "lw": 0.5, "ls": ":"}
-            axes.add_patch(Rectangle((j - 0.44, i - 0.42), 0.88, 0.84, **look))
+            dotted = Rectangle(
+                (j - 0.44, i - 0.42), 0.88, 0.84, facecolor="none", edgecolor=ink, lw=0.5, ls=":"
+            )
+            axes.add_patch(dotted)
     for i, j in panel.framed:
-        look = {"facecolor": "none", "edgecolor": theme.category_colors(5)[4], "lw": 1.5, "zorder": 3}
-        axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **look))
+        color = theme.category_colors(5)[4]
+        frame = Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor="none", edgecolor=color, lw=1.5, zorder=3)
+        axes.add_patch(frame)
 
 
 def _name_columns(
@@ -337,18 +353,24 @@ def _name_columns(
 ) -> None:
     """Write the names or the numbers of the columns above a heat map, and the title of the columns."""
     n_columns = len(panel.columns)
-    look = {"ha": "center", "va": "bottom"}
+    text_style = {"ha": "center", "va": "bottom"}
     if by_number:
         for j in range(n_columns):
-            _lift(axes.text(j, -0.5, str(j + 1), fontweight="bold", **look), 2)
+            _lift(axes.text(j, -0.5, str(j + 1), fontweight="bold", **text_style), 2)
     else:
         names = [name_of(name) for name in panel.columns]
         every = label_step(n_columns, n_columns * wide / (_letter(style) * (max(map(len, names)) + 1)))
         for j in range(0, n_columns, every):
-            _lift(axes.text(j, -0.5, names[j], fontweight="normal", **look), 2)
+            _lift(axes.text(j, -0.5, names[j], fontweight="normal", **text_style), 2)
     if data.column_title:
-        small = {"color": style.theme.muted, "fontsize": style.font_size - 0.5}
-        title = axes.text((n_columns - 1) / 2, -0.5, data.column_title, **look, **small)
+        title = axes.text(
+            (n_columns - 1) / 2,
+            -0.5,
+            data.column_title,
+            **text_style,
+            color=style.theme.muted,
+            fontsize=style.font_size - 0.5,
+        )
         _lift(title, 3.5 + 1.3 * style.font_size)
 
 
@@ -377,8 +399,16 @@ def _name_rows(
             axes.text(-0.6 * line / wide, middle, str(i + 1), ha="center", fontweight="bold", **at)
         fit_to(axes.text(-right / wide, middle, name_of(panel.rows[i]), ha="right", **at), room)
     if data.row_title:
-        look = {"color": style.theme.muted, "fontsize": style.font_size - 0.5, "rotation": 90, "ha": "left"}
-        axes.text(-(left - 0.05) / wide, 0.5, data.row_title, **look, **at)
+        axes.text(
+            -(left - 0.05) / wide,
+            0.5,
+            data.row_title,
+            color=style.theme.muted,
+            fontsize=style.font_size - 0.5,
+            rotation=90,
+            ha="left",
+            **at,
+        )
 
 
 def _write_cells(
@@ -400,12 +430,12 @@ def _write_cells(
     with_small = _width(probe) <= 0.92 * wide and high >= 2.5 * size * POINT
     probe.remove()
     for (i, j), (first, small) in texts.items():
-        look = {"ha": "center", "color": text_on(data.color(panel.values[i, j], style.theme))}
+        text_style = {"ha": "center", "color": text_on(data.color(panel.values[i, j], style.theme))}
         if with_small and small:
-            axes.text(j, i - 0.02, first, va="bottom", fontsize=size, **look)
-            axes.text(j, i + 0.08, small, va="top", fontsize=size - 2, **look)
+            axes.text(j, i - 0.02, first, va="bottom", fontsize=size, **text_style)
+            axes.text(j, i + 0.08, small, va="top", fontsize=size - 2, **text_style)
         else:
-            axes.text(j, i, first, va="center_baseline", fontsize=size, **look)
+            axes.text(j, i, first, va="center_baseline", fontsize=size, **text_style)
 
 
 def _lift(text: Text, points: float) -> None:

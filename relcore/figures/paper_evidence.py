@@ -40,8 +40,16 @@ def evidence_figure(data: MapWithEvidence, style: Style = PAPER) -> Figure:
 def _draw_gauge(axes: Axes, gauge: Gauge, style: Style) -> None:
     theme = style.theme
     axes.axvspan(gauge.limit, 1, color=theme.null, lw=0)
-    bar: dict[str, Any] = {"color": theme.accent, "ecolor": theme.text, "error_kw": {"elinewidth": 0.8}}
-    axes.barh([0.35], [gauge.value], 0.4, xerr=[[0], [gauge.high - gauge.value]], capsize=2, **bar)
+    axes.barh(
+        [0.35],
+        [gauge.value],
+        0.4,
+        xerr=[[0], [gauge.high - gauge.value]],
+        capsize=2,
+        color=theme.accent,
+        ecolor=theme.text,
+        error_kw={"elinewidth": 0.8},
+    )
     axes.text(gauge.high + 0.015, 0.35, short(gauge.value), va="center")
     small: dict[str, Any] = {"va": "top", "color": theme.muted, "fontsize": style.font_size - 1}
     axes.text(0.005, 0.97, gauge.below, **small)

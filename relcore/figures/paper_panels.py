@@ -81,8 +81,7 @@ def film(moving: MovingPanels, kind: str = "webp", style: Style = PAPER) -> byte
         dots = []
         for column, name in enumerate(moving.panels):
             panel = _panel(figure, moving, (column * side + 0.02, low, side - 0.04, side - 0.04))
-            label: dict[str, Any] = {"parse_math": False, "fontsize": style.font_size, "pad": 3}
-            fit_to(panel.set_title(name, loc="left", **label), side)
+            fit_to(panel.set_title(name, loc="left", parse_math=False, fontsize=style.font_size, pad=3), side)
             colors = moving.colors(style.theme)
             dots.append(panel.scatter(*moving.places[column, 0].T, s=5, c=colors, **_DOTS))
         heading = figure.text(0.995, 0.995, "", ha="right", va="top", fontsize=style.font_size)
@@ -104,10 +103,15 @@ def film(moving: MovingPanels, kind: str = "webp", style: Style = PAPER) -> byte
             pictures.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
     durations = [_MILLISECONDS] * (len(pictures) - 1) + [_LAST_MILLISECONDS]
     stream = BytesIO()
-    look: dict[str, Any] = {"save_all": True, "append_images": pictures[1:], "duration": durations, "loop": 0}
+    save_options: dict[str, Any] = {
+        "save_all": True,
+        "append_images": pictures[1:],
+        "duration": durations,
+        "loop": 0,
+    }
     if kind == "webp":
-        look |= {"quality": 80, "method": 2}
-    pictures[0].save(stream, kind.upper(), **look)
+        save_options |= {"quality": 80, "method": 2}
+    pictures[0].save(stream, kind.upper(), **save_options)
     return stream.getvalue()
 
 

@@ -96,11 +96,11 @@ def _add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **op
 def legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend | None:
     """Add a legend at the bottom, with as many columns as fit. If no artist has a label, add nothing and
     return None."""
-    look = {"frameon": False, "borderpad": 0.2, "borderaxespad": 0, "handletextpad": 0.4}
-    look |= {"handlelength": 1.1, "columnspacing": 1.2, "labelspacing": 0.35, "handles": handles}
+    options = {"frameon": False, "borderpad": 0.2, "borderaxespad": 0, "handletextpad": 0.4}
+    options |= {"handlelength": 1.1, "columnspacing": 1.2, "labelspacing": 0.35, "handles": handles}
     legend = None
     for columns in range(len(handles), 0, -1):
-        legend = figure.legend(loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, **look)
+        legend = figure.legend(loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, **options)
         if _width(legend) <= style.width - 0.1 or columns == 1:
             break
         legend.remove()
@@ -126,8 +126,14 @@ def fit_to(text: Text, room: float) -> None:
 def quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
     """Set short ticks in the colours of the theme, with labels that are `smaller` points below the font size.
     Matplotlib's global settings would not work, because ticks are created only when they are drawn."""
-    look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted}
-    axes.tick_params(which="both", length=2, width=0.6, color=style.theme.border, **look)
+    axes.tick_params(
+        which="both",
+        length=2,
+        width=0.6,
+        color=style.theme.border,
+        labelsize=style.font_size - smaller,
+        labelcolor=style.theme.muted,
+    )
 
 
 def color_bar(axes: Axes, colors: Colormap, style: Style, **options: Any) -> Colorbar:

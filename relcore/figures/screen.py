@@ -103,12 +103,25 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     levels = [(figure.add_hline, *b, theme.muted, d) for b, d in zip(lines.baselines, dashes, strict=True)]
     levels += [(figure.add_vline, *mark, theme.text, "dash") for mark in lines.marks]
     for add, name, value, color, dash in levels:
-        look = {"line": {"width": 1.5, "dash": dash, "color": color}, "showlegend": True, "layer": "below"}
-        add(value, name=f"{plain_text(name)}: {general(value)}", **look)
+        add(
+            value,
+            name=f"{plain_text(name)}: {general(value)}",
+            line={"width": 1.5, "dash": dash, "color": color},
+            showlegend=True,
+            layer="below",
+        )
     if note:
-        look = {"bgcolor": _translucent(theme.surface, 0.85), "borderpad": 4, "align": "left"}
-        look |= {"font": {"size": 13, "color": theme.text}, "showarrow": False}
-        figure.add_annotation(text="<br>".join(map(plain_text, note)), x=0, y=1, **ON_PAPER, **look)
+        figure.add_annotation(
+            text="<br>".join(plain_text(line) for line in note),
+            x=0,
+            y=1,
+            bgcolor=_translucent(theme.surface, 0.85),
+            borderpad=4,
+            align="left",
+            font={"size": 13, "color": theme.text},
+            showarrow=False,
+            **ON_PAPER,
+        )
     figure.update_xaxes(title_text=plain_text(lines.x_title), type="log" if lines.log_x else "linear")
     if lines.log_x:
         ticks = lines.log_ticks
@@ -139,10 +152,17 @@ def _name_ends(figure: go.Figure, lines: Lines, theme: Theme, height: int) -> No
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + step)
     places -= max(0.0, places[-1] - high)
-    look = {"xref": "paper", "x": 1.01, "xanchor": "left", "showarrow": False}
     for (_, number), place in zip(ends, places, strict=True):
         text = plain_text(named[number].name.partition(",")[0])
-        figure.add_annotation(text=text, y=place, font={"size": 13, "color": colors[number]}, **look)
+        figure.add_annotation(
+            text=text,
+            xref="paper",
+            x=1.01,
+            y=place,
+            xanchor="left",
+            showarrow=False,
+            font={"size": 13, "color": colors[number]},
+        )
         figure.update_traces({"showlegend": False}, {"name": plain_text(named[number].name)})
     has_legend = len(named) < len(lines.lines) or lines.baselines or lines.marks
     figure.update_layout(margin_r=150, margin_b=_MARGIN["b"] if has_legend else 56)
@@ -262,15 +282,19 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     ends = [diagram.points[list(pair)] for pair in diagram.lines]
     line = {"type": "line", "layer": "below", "line": {"color": theme.border, "width": 1.5}}
     figure.update_layout(shapes=[line | {"x0": a[0], "y0": a[1], "x1": b[0], "y1": b[1]} for a, b in ends])
-    look = {"showarrow": False, "bgcolor": theme.surface, "font": {"color": theme.muted, "size": 13}}
+    font = {"color": theme.muted, "size": 13}
     for (x, y), text in diagram.line_texts():
-        figure.add_annotation(x=x, y=y, text=plain_text(text), **look)
+        figure.add_annotation(
+            x=x, y=y, text=plain_text(text), showarrow=False, bgcolor=theme.surface, font=font
+        )
     middle = (diagram.points.max(0) + diagram.points.min(0)) / 2
     wide = np.ptp(diagram.points, 0)
     half = 0.59 * np.maximum(wide, 0.35 * max(wide.max(), 1e-9))  # room for names beside points
-    look = {"visible": False, "constrain": "domain"}  # if the window changes its size, ranges stay
-    figure.update_xaxes(range=[middle[0] - half[0], middle[0] + half[0]], **look)
-    figure.update_yaxes(range=[middle[1] - half[1], middle[1] + half[1]], scaleanchor="x", **look)
+    # If the window changes its size, the ranges stay ("domain").
+    figure.update_xaxes(range=[middle[0] - half[0], middle[0] + half[0]])
+    figure.update_yaxes(range=[middle[1] - half[1], middle[1] + half[1]], scaleanchor="x")
+    figure.update_xaxes(visible=False, constrain="domain")
+    figure.update_yaxes(visible=False, constrain="domain")
     return figure
 
 
@@ -292,8 +316,13 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
         [{"x": xy[:, 0], "y": xy[:, 1]} for xy in (places, middle)]
         for places, middle in zip(np.round(moving.places, 4), np.round(middles, 4), strict=True)
     ]
-    hover = {"hovertext": [plain_text(name) for name in moving.names], "hoverinfo": "text"}
-    figure.add_scatter(mode="markers", marker=dots, **hover, **frames[0][0])
+    figure.add_scatter(
+        mode="markers",
+        marker=dots,
+        hovertext=[plain_text(name) for name in moving.names],
+        hoverinfo="text",
+        **frames[0][0],
+    )
     figure.add_scatter(mode="text", hoverinfo="skip", **words, **frames[0][1])
     figure.frames = [
         go.Frame(name=str(number), data=[go.Scatter(**part) for part in parts], traces=[0, 1])
@@ -331,10 +360,10 @@ def _add_player(figure: go.Figure, titles: list[str], theme: Theme) -> None:
     if (len(titles) - 1) * max(map(len, titles)) > _MOST_NAMED:
         # Many or long names would overlap, so they get the colour of the page.
         names = {"size": 1, "color": theme.surface}
-    look = {"bgcolor": theme.surface, "bordercolor": theme.border}
+    colors = {"bgcolor": theme.surface, "bordercolor": theme.border}
     place = {"x": 1, "y": 0, "xanchor": "right", "yanchor": "top", "pad": {"t": 0}, "direction": "right"}
     figure.update_layout(
-        updatemenus=[{"type": "buttons", "buttons": buttons, "showactive": False, **place, **look}],
+        updatemenus=[{"type": "buttons", "buttons": buttons, "showactive": False, **place, **colors}],
         sliders=[
             {
                 "steps": steps,
@@ -342,7 +371,7 @@ def _add_player(figure: go.Figure, titles: list[str], theme: Theme) -> None:
                 "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
                 "font": names,
                 "ticklen": 0,
-                **look,
+                **colors,
             }
         ],
     )

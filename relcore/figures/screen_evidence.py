@@ -68,9 +68,15 @@ def _add_gauge(
         layer="below",
         **axes,
     )
-    look = {"y": 1, "showarrow": False, "yanchor": "top", "font": {"size": 12, "color": theme.muted}, **axes}
-    figure.add_annotation(x=0, xanchor="left", text=plain_text(gauge.below), **look)
-    figure.add_annotation(x=(1 + gauge.limit) / 2, text=plain_text(gauge.above), **look)
+    text_style = {
+        "y": 1,
+        "showarrow": False,
+        "yanchor": "top",
+        "font": {"size": 12, "color": theme.muted},
+        **axes,
+    }
+    figure.add_annotation(x=0, xanchor="left", text=plain_text(gauge.below), **text_style)
+    figure.add_annotation(x=(1 + gauge.limit) / 2, text=plain_text(gauge.above), **text_style)
     figure.add_bar(
         x=[gauge.value],
         y=[0.35],
@@ -90,8 +96,15 @@ def _add_gauge(
         xaxis=f"x{number}",
         yaxis=f"y{number}",
     )
-    said = {"y": 0.35, "showarrow": False, "xanchor": "left", "font": {"size": 14, "color": theme.text}}
-    figure.add_annotation(x=gauge.high + 0.015, text=short(gauge.value), **said, **axes)
+    figure.add_annotation(
+        x=gauge.high + 0.015,
+        text=short(gauge.value),
+        y=0.35,
+        showarrow=False,
+        xanchor="left",
+        font={"size": 14, "color": theme.text},
+        **axes,
+    )
 
 
 def _add_histogram(
@@ -105,9 +118,9 @@ def _add_histogram(
     axes = {"xref": f"x{number}", "yref": f"y{number}"}
     line = {"color": theme.muted, "dash": "dash", "width": 1.5}
     figure.add_shape(type="line", x0=0, x1=1, y0=level, y1=level, line=line, **axes)
-    look = {"showarrow": False, "xanchor": "right", "yanchor": "bottom", "font": {"size": 12}}
-    look["bgcolor"] = theme.surface
-    figure.add_annotation(x=1, y=level, text=plain_text(name), **look, **axes)
+    text_style = {"showarrow": False, "xanchor": "right", "yanchor": "bottom", "font": {"size": 12}}
+    text_style["bgcolor"] = theme.surface
+    figure.add_annotation(x=1, y=level, text=plain_text(name), **text_style, **axes)
     title = {"text": plain_text(lines.x_title)}
     beside = {"text": plain_text(lines.y_title)}
     ticks = {"tickvals": (0, 0.5, 1), "ticktext": ["0", ".5", "1"]}

@@ -131,7 +131,7 @@ def _matrix_axes(
     data: Matrices, panel: MatrixPanel, room: _Room, theme: Theme, column: int
 ) -> tuple[dict, dict]:
     """The settings of the x axis and of the y axis of a heat map in the given column of the figure."""
-    look = {
+    axis_style = {
         "showgrid": False,
         "zeroline": False,
         "showline": False,
@@ -139,7 +139,7 @@ def _matrix_axes(
         "fixedrange": True,
         "tickfont": {"color": theme.text, "size": 13},
     }
-    title_look = {"font": {"color": theme.muted, "size": 12}}
+    title_style = {"font": {"color": theme.muted, "size": 12}}
     n_rows, n_columns = panel.values.shape
     names, every, turned = _column_names(data, panel, room)
     x = {
@@ -150,7 +150,7 @@ def _matrix_axes(
         "tickvals": list(range(0, n_columns, every)),
         "ticktext": names[::every],
         "tickangle": -35 if turned else 0,
-        "title": {"text": plain_text(data.column_title), "standoff": 6, **title_look},
+        "title": {"text": plain_text(data.column_title), "standoff": 6, **title_style},
     }
     rows = _cut(panel.rows)
     if data.numbered(panel, room.signs) and not _in_two_lines(panel.columns, room.signs):
@@ -164,9 +164,9 @@ def _matrix_axes(
         "ticktext": rows[::every],
         "showticklabels": is_named,
         "automargin": True,
-        "title": {**title_look, "standoff": 16, "text": row_title},
+        "title": {**title_style, "standoff": 16, "text": row_title},
     }
-    return look | x, look | y
+    return axis_style | x, axis_style | y
 
 
 def _column_names(data: Matrices, panel: MatrixPanel, room: _Room) -> tuple[list[str], int, bool]:
@@ -194,9 +194,16 @@ def _draw_panel(
     (n_rows, n_columns) = panel.values.shape
     on = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
     gap = 2 if min(cell) > 14 else 0
-    places = {"x": list(range(n_columns)), "y": list(range(n_rows)), "xgap": gap, "ygap": gap}
-    look = {"coloraxis": "coloraxis", "hoverinfo": "skip"}
-    figure.add_heatmap(z=data.shares(panel.values), **look, **places, **on)
+    figure.add_heatmap(
+        z=data.shares(panel.values),
+        coloraxis="coloraxis",
+        hoverinfo="skip",
+        x=list(range(n_columns)),
+        y=list(range(n_rows)),
+        xgap=gap,
+        ygap=gap,
+        **on,
+    )
     refs = {"xref": f"x{suffix}", "yref": f"y{suffix}"}
     shapes = []
     for i, j in panel.marked:
@@ -205,8 +212,8 @@ def _draw_panel(
         else:
             ink = text_on(data.color(panel.values[i, j], theme))
         corners = {"x0": j - 0.44, "x1": j + 0.44, "y0": i - 0.41, "y1": i + 0.41}
-        look = {"opacity": 0.75, "line": {"color": ink, "width": 1.2, "dash": "dot"}}
-        shapes.append({"type": "rect", **corners, **refs, **look})
+        line = {"color": ink, "width": 1.2, "dash": "dot"}
+        shapes.append({"type": "rect", **corners, **refs, "opacity": 0.75, "line": line})
     shapes += [_frame(number, i, j, theme) for i, j in panel.framed]
     cells = list(np.ndindex(n_rows, n_columns))
     figure.add_scatter(
@@ -261,8 +268,14 @@ def _title_panel(
         parts.append(f'<span style="color: {theme.muted}; font-size: 12px">{plain_text(panel.note)}</span>')
     if parts:
         at = ON_PAPER | {"xref": f"x{suffix} domain", "yref": f"y{suffix} domain", "x": 0, "y": 1}
-        look = {"showarrow": False, "align": "left", "font": {"size": 14}}
-        figure.add_annotation(**at, yshift=names_above, text="<br>".join(parts), **look)
+        figure.add_annotation(
+            **at,
+            yshift=names_above,
+            text="<br>".join(parts),
+            showarrow=False,
+            align="left",
+            font={"size": 14},
+        )
 
 
 def _cell_hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
@@ -297,5 +310,11 @@ def _in_two_lines(names: Sequence[Any], room: float) -> list[str]:
 def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
     suffix = str(panel + 1) if panel else ""
     corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
-    look = {"line": {"color": theme.category_colors(5)[4], "width": 3}, "fillcolor": "rgba(0,0,0,0)"}
-    return {"type": "rect", **corners, "xref": f"x{suffix}", "yref": f"y{suffix}", **look}
+    return {
+        "type": "rect",
+        **corners,
+        "xref": f"x{suffix}",
+        "yref": f"y{suffix}",
+        "line": {"color": theme.category_colors(5)[4], "width": 3},
+        "fillcolor": "rgba(0,0,0,0)",
+    }

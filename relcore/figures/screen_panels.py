@@ -85,9 +85,17 @@ def _add_panel(
         xaxis=f"x{name}",
         yaxis=f"y{name}",
     )
-    look: dict[str, Any] = {"showarrow": False, "font": {"size": 14, "color": theme.text}}
-    where = {"x": domain[0], "y": 1, "xref": "paper", "yref": "paper", "yanchor": "bottom", "xanchor": "left"}
-    figure.add_annotation(text=f"<b>{plain_text(title)}</b>", **where, **look)
+    figure.add_annotation(
+        text=f"<b>{plain_text(title)}</b>",
+        x=domain[0],
+        y=1,
+        xref="paper",
+        yref="paper",
+        yanchor="bottom",
+        xanchor="left",
+        showarrow=False,
+        font={"size": 14, "color": theme.text},
+    )
 
 
 def _add_lines(figure: go.Figure, moving: MovingPanels, theme: Theme, number: int) -> None:
@@ -99,17 +107,17 @@ def _add_lines(figure: go.Figure, moving: MovingPanels, theme: Theme, number: in
         x=[x, x], y=_y_range(moving), mode="lines", line=marker, hoverinfo="skip", showlegend=False, **axes
     )
     for line, color in zip(lines.lines, lines.colors(theme), strict=True):
-        look = {"color": color, "width": 2, "dash": "dash" if line.dashed else "solid"}
+        line_style = {"color": color, "width": 2, "dash": "dash" if line.dashed else "solid"}
         dots = {"size": 6, "color": color}
         name = plain_text(line.name)
         figure.add_scatter(
-            x=line.x, y=line.y, mode="lines+markers", line=look, marker=dots, name=name, **axes
+            x=line.x, y=line.y, mode="lines+markers", line=line_style, marker=dots, name=name, **axes
         )
     ends = [min(moving.xs), max(moving.xs)]
     for (name, value), dash in zip(lines.baselines, DASHES, strict=False):
-        look = {"color": theme.muted, "width": 1.5, "dash": dash}
+        line_style = {"color": theme.muted, "width": 1.5, "dash": dash}
         text = f"{plain_text(name)}: {general(value)}"
-        figure.add_scatter(x=ends, y=[value, value], mode="lines", line=look, name=text, **axes)
+        figure.add_scatter(x=ends, y=[value, value], mode="lines", line=line_style, name=text, **axes)
     below: dict[str, Any] = {"anchor": f"y{number}", "title": {"text": plain_text(lines.x_title)}}
     if lines.log_x:
         ticks = lines.log_ticks
@@ -123,7 +131,7 @@ def _controls(moving: MovingPanels, theme: Theme) -> dict[str, Any]:
     still = _AT_ONCE | {"frame": {"duration": 0, "redraw": False}}
     plays = _AT_ONCE | {"frame": {"duration": 120, "redraw": False}, "fromcurrent": True}
     buttons = play_buttons(plays, still)
-    look = {"bgcolor": theme.surface, "bordercolor": theme.border}
+    colors = {"bgcolor": theme.surface, "bordercolor": theme.border}
     place = {"x": 0, "y": _BELOW + 0.12, "xanchor": "left", "yanchor": "top", "direction": "right"}
     steps = [
         {"label": plain_text(title), "method": "animate", "args": [[str(number)], still]}
@@ -140,7 +148,7 @@ def _controls(moving: MovingPanels, theme: Theme) -> dict[str, Any]:
         "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
         "font": {"size": 1, "color": theme.surface},
         "ticklen": 0,
-        **look,
+        **colors,
     }
-    menu = {"type": "buttons", "buttons": buttons, "showactive": False, **place, **look}
+    menu = {"type": "buttons", "buttons": buttons, "showactive": False, **place, **colors}
     return {"updatemenus": [menu], "sliders": [slider]}

@@ -190,8 +190,13 @@ def _by_torch(name: str, spec: ReductionSpec, stages: Stages, epochs: int) -> Ca
             if not (done := int(self.n_iter_) + 1) % 25:
                 stages.count(done, epochs, "epoch")
 
-    look = {"n_components": spec.n_components, "random_state": spec.random_state}
-    return partial(Counted, **look, max_iter=epochs, device=torch_name())
+    return partial(
+        Counted,
+        n_components=spec.n_components,
+        random_state=spec.random_state,
+        max_iter=epochs,
+        device=torch_name(),
+    )
 
 
 @contextmanager

@@ -171,8 +171,14 @@ def chart_of(result: MigrationResult) -> Lines:
             if (point.adapter, point.option) == (result.adapter, option.option)
         ]
         points = points or [(n, option.value, option.low, option.high) for n in level]
-        look = {"color": OPTIONS.index(option.option), "dashed": option.option == "re-embed"}
-        lines.append(Line(TITLES[option.option], *zip(*points, strict=True), **look))
+        lines.append(
+            Line(
+                TITLES[option.option],
+                *zip(*points, strict=True),
+                color=OPTIONS.index(option.option),
+                dashed=option.option == "re-embed",
+            )
+        )
     return Lines(
         tuple(lines),
         "pairs: rows embedded by both models",

@@ -143,7 +143,7 @@ class PanesWidget(anywidget.AnyWidget):
         # Draw before any change, so that the widget stays as it was if anchors cannot be drawn.
         if proposal.value != self._drawn_for:
             scene, self._drawn_rows = encodable(self._draw(proposal.value))
-            self._scene = _looking_like(self._scene, scene)
+            self._scene = _with_settings_of(self._scene, scene)
             self._drawn_for = proposal.value
         return proposal.value
 
@@ -251,7 +251,7 @@ class PanesWidget(anywidget.AnyWidget):
             self._header = header
 
 
-def _looking_like(before: Scene, scene: Scene) -> Scene:
+def _with_settings_of(before: Scene, scene: Scene) -> Scene:
     second = scene.second and before.second and replace(scene.second, hidden=before.second.hidden)
-    look = {name: getattr(before, name) for name in ("hidden", "named", "turn", "stars")}
-    return replace(scene, **look, second=second)
+    kept = {name: getattr(before, name) for name in ("hidden", "named", "turn", "stars")}
+    return replace(scene, **kept, second=second)

@@ -58,7 +58,7 @@ def run_figure(options: argparse.Namespace) -> Report:
     from relcore.figures.export import KINDS
 
     need_suffix(options.output, [f".{kind}" for kind in KINDS])
-    look = Style(**values_of(options, Style), theme=DARK if options.dark else LIGHT)
+    style = Style(**values_of(options, Style), theme=DARK if options.dark else LIGHT)
     files = {}
     for text in options.file:
         name, sign, path = text.rpartition("=")
@@ -73,5 +73,5 @@ def run_figure(options: argparse.Namespace) -> Report:
     figure = exportable(recipe)
     output = options.output = options.output or Path(figure.filename("pdf"))
     need_other_files(goals_of("-o", str(output)), data)
-    figure.save(output, look, full_paths=options.full_paths)
+    figure.save(output, style, full_paths=options.full_paths)
     return written(file=str(output), figure=type(figure).__name__)

@@ -317,8 +317,9 @@ class JobQueue:
         wanted = None
         if on_gpu and not getattr(job.function, "on_cpu", False):
             wanted = {GPU: 1}
-        look = {"key": token, "pure": False, "priority": job.priority}
-        job._future = self._client.submit(*task, **look, resources=wanted)
+        job._future = self._client.submit(
+            *task, key=token, pure=False, priority=job.priority, resources=wanted
+        )
         job._future.add_done_callback(partial(self._finished, token))
         job._sent = time.monotonic()
 
