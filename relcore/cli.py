@@ -8,7 +8,7 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from typing import Any, TextIO
 
@@ -46,21 +46,16 @@ def main(
 
             stopping.stop_gracefully()
             sweep_temporary()
-            os.environ.setdefault(environment.CONFINED, "1")
-            if options.device:
-                environment.use_device(options.device)
-            if options.store:  # stored in the environment, so that every process opens the same store
-                os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expand_home(options.store))
+            _set_environment(options)
             if check:
                 check(options)
             if parser.called:
                 need_unread(parser.called, options)
-            if not options.serves:
-                # Start the process that reads files. If a file ends in .npy, wait until another one is read.
-                if ".npy" not in "".join(arguments):
-                    confined.start()
-                if not check:
-                    os.environ.pop("RELSCOPE_SHARE", None)
+            # Start the process that reads files. If a file ends in .npy, wait until another one is read.
+            if not options.serves and ".npy" not in "".join(arguments):
+                confined.start()
+            if not options.serves and not check:
+                os.environ.pop("RELSCOPE_SHARE", None)
             around.enter_context(in_use())
             if sys.stdout.isatty():  # names and ids must not control a terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
@@ -71,9 +66,7 @@ def main(
                 need_suffix(getattr(options, option), [*suffixes])
             with errors_in_junit(options), named_in_errors(options.plugin):
                 report = options.run(options)
-            if report is None:
-                code = 0
-            else:
+            if report is not None:
                 code = finish(options, report)
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
@@ -84,13 +77,26 @@ def main(
         return _report_error(error, options)
     finally:
         stopping.stop_at_once()
-        for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE", environment.DEVICE):
-            os.environ.pop(name, None)
-            if name in before:
-                os.environ[name] = before[name]
+        _restore_environment(before)
     if stopping.stopped:
         return stopping.print_stopped()
     return code
+
+
+def _set_environment(options: argparse.Namespace) -> None:
+    """Put the device and the store of the options into the environment, so that every process uses them."""
+    os.environ.setdefault(environment.CONFINED, "1")
+    if options.device:
+        environment.use_device(options.device)
+    if options.store:
+        os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expand_home(options.store))
+
+
+def _restore_environment(before: Mapping[str, str]) -> None:
+    for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE", environment.DEVICE):
+        os.environ.pop(name, None)
+        if name in before:
+            os.environ[name] = before[name]
 
 
 def _report_error(error: Exception, options: argparse.Namespace | None) -> int:

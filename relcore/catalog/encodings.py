@@ -269,46 +269,20 @@ def _blocks(
 ) -> dict[str, np.ndarray]:
     """The rows of each output. The encoder, which is slow to load, is prepared only if the store lacks a
     block of rows. `pace` counts the rows that are encoded now."""
-    wholes: dict[str, np.ndarray] = {}
+    collected = _CollectedRows(encoder, len(dataset), report)
     missing = {}
-    n_done = 0
     items = _Items(dataset, encoder, block_rows)
-
-    def add(places: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
-        nonlocal n_done
-        for output in encoder.outputs:
-            width = rows[output].shape[1]
-            whole = wholes.setdefault(output, np.empty((len(dataset), width), np.float32))
-            if whole.shape[1] != width:
-                raise SpaceError(
-                    f"{encoder.title}: expected {whole.shape[1]:,} dimensions, as for the rows before, got"
-                    f" {width:,} for rows {places[0] + 1:,} to {places[-1] + 1:,}; the model has changed"
-                    " meanwhile; empty the store, or give another address"
-                )
-            whole[places] = rows[output]
-        n_done += len(places)
-        report(n_done, len(dataset), f"{encoder.title}: {n_done:,} of {len(dataset):,} rows")
-
-    def during(done: int, total: int, message: str) -> None:
-        """Report what the encoder says, without another count once rows are counted."""
-        if n_done:
-            report(n_done, len(dataset), message)
-        else:
-            report(done, total, message)
-
     for block, key in _block_keys(dataset, encoder, block_rows).items():
         entry = store.get(key)
         if entry is None:
             missing[block] = key
         else:
-            add(
-                items.places(*block),
-                {output: entry.arrays[str(i)] for i, output in enumerate(encoder.outputs)},
-            )
+            rows = {output: entry.arrays[str(i)] for i, output in enumerate(encoder.outputs)}
+            collected.add(items.places(*block), rows)
     if not missing:
-        return wholes
+        return collected.wholes
     if trained is None:
-        encode_batch = encoder.prepare(dataset, during)
+        encode_batch = encoder.prepare(dataset, collected.report_encoder)
     else:
         encode_batch = encoder.restore(trained, dataset)
     if not missing.items() <= _block_keys(dataset, encoder, block_rows).items():
@@ -316,6 +290,56 @@ def _blocks(
             f"{encoder.title}: expected files that stay the same while they are read, got changed ones;"
             " encode again"
         )
+    _encode_missing(dataset, encoder, encode_batch, items, missing, store, pace, collected)
+    return collected.wholes
+
+
+class _CollectedRows:
+    """The rows (n, d) float32 of each output of an encoder, which are added block by block. Each block is
+    reported."""
+
+    def __init__(self, encoder: Encoder, n: int, report: Progress) -> None:
+        self.encoder = encoder
+        self.n = n
+        self.report = report
+        self.n_done = 0
+        self.wholes: dict[str, np.ndarray] = {}
+
+    def add(self, places: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
+        """Add the rows of each output at these places. Raises a SpaceError for another width than before."""
+        title = self.encoder.title
+        for output in self.encoder.outputs:
+            width = rows[output].shape[1]
+            whole = self.wholes.setdefault(output, np.empty((self.n, width), np.float32))
+            if whole.shape[1] != width:
+                raise SpaceError(
+                    f"{title}: expected {whole.shape[1]:,} dimensions, as for the rows before, got"
+                    f" {width:,} for rows {places[0] + 1:,} to {places[-1] + 1:,}; the model has changed"
+                    " meanwhile; empty the store, or give another address"
+                )
+            whole[places] = rows[output]
+        self.n_done += len(places)
+        self.report(self.n_done, self.n, f"{title}: {self.n_done:,} of {self.n:,} rows")
+
+    def report_encoder(self, done: int, total: int, message: str) -> None:
+        """Report a message of the encoder, with the count of rows if there are rows already."""
+        if self.n_done:
+            self.report(self.n_done, self.n, message)
+        else:
+            self.report(done, total, message)
+
+
+def _encode_missing(
+    dataset: Dataset,
+    encoder: Encoder,
+    encode_batch: Callable[[Any], dict[str, np.ndarray]],
+    items: _Items,
+    missing: Mapping[tuple[int, int], str],
+    store: Store,
+    pace: _Pace,
+    collected: _CollectedRows,
+) -> None:
+    """Encode the blocks that the store lacks. Each is put into the store under its key, and collected."""
     # While one block is encoded, the next one is read. On a GPU, the previous one is also written meanwhile.
     # On a CPU writing takes little time, and a killed run should lose only one block.
     beside = torch_name() != "cpu"
@@ -333,9 +357,8 @@ def _blocks(
             written = writing.submit(copy_context().run, store.put, missing[block], arrays)
             if not beside:
                 written.result()
-            add(places, rows)
+            collected.add(places, rows)
         written.result()
-    return wholes
 
 
 def _ahead(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from relcore.base.arguments import need_kind
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import quote
 from relcore.base.kinds import takes_kinds
 from relcore.base.numbers import beside, counted, general, short
 from relcore.base.report import Report, Reported, Table
@@ -24,6 +24,7 @@ from relcore.drift.broken_rows import Broken, broken
 from relcore.drift.measures import (
     EVERYTHING_NEW,
     FEWEST_OF_CLASS,
+    FEWEST_ROWS,
     JITTER,
     NEW_QUERIES,
     ROWS,
@@ -31,6 +32,7 @@ from relcore.drift.measures import (
     Measure,
     decompose,
     measures_of,
+    need_rows,
     neighbour_shares,
     other_lengths,
 )
@@ -57,7 +59,6 @@ from relcore.spaces.split import Split
 
 _FALSE_ALARMS = 0.005  # probability of a false alarm per quantity: for all rows, and for all classes together
 QUERIES = 1000
-FEWEST_ROWS = 10
 _DRAWS = 2  # number of pairs of noisy versions that give the noise level
 _UNRELATED = 0.98  # minimum churn of unrelated versions, as a share of the chance level
 
@@ -273,15 +274,7 @@ class DriftCheck(Task[Drift], kind="drift", version=4, title="Drift between two 
         spaces = known_rows(spaces)
         pair = match(*spaces)
         state = self.random_state
-        if len(pair) < FEWEST_ROWS:
-            (first, second) = spaces
-            zero = ""
-            if pair.n_zero:
-                zero = f", and {pair.n_zero:,} zero vectors"
-            raise SpaceError(
-                f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in"
-                f" {first.name!r} and {second.name!r}{zero}; compare more"
-            )
+        need_rows(pair, spaces)
         report(0, 3, "splitting the change")
         old = pair.source.vectors
         new = pair.target.vectors
@@ -301,9 +294,8 @@ class DriftCheck(Task[Drift], kind="drift", version=4, title="Drift between two 
         groups = classes(pair)
         measures = measures_of(split, *shares, queries, self.jitter, groups)
         measured = {measure.group for measure in measures if measure.quantity == "churn"}
-        if spaces[0].labels is None:
-            whole = {}
-        else:
+        whole = {}
+        if spaces[0].labels is not None:
             whole = classes(replace(pair, source=spaces[0]))
         of_rows, kinds = broken(*spaces, pair, self.jitter, whole, self.shared)
         n_rescaled = 0

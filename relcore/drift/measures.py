@@ -16,7 +16,7 @@ Representations. NeurIPS 2021.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 from zlib import crc32
@@ -27,11 +27,28 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import lengths, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import thin_svd
 from relcore.engine.nearest import nearest, nearest_within, without_itself
+from relcore.spaces.matching import Match
+from relcore.spaces.space import LatentSpace
 
 STEPS = ("shift", "scale", "rotation", "remains")
+FEWEST_ROWS = 10  # of both versions
 BLOCK_ROWS = 2048  # number of rows per block in float64
 _NONE = 1e-30  # minimum spread of rows that differ, as a share of the mean squared length
 _UNCHANGED = 1e-12  # smaller changes, as a share of the squared size, are float32 rounding
+
+
+def need_rows(pair: Match, versions: Sequence[LatentSpace]) -> None:
+    """Raise a SpaceError if the two versions share fewer than `FEWEST_ROWS` rows."""
+    if len(pair) >= FEWEST_ROWS:
+        return
+    old, new = versions
+    zero = ""
+    if pair.n_zero:
+        zero = f", and {pair.n_zero:,} zero vectors"
+    raise SpaceError(
+        f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in"
+        f" {old.name!r} and {new.name!r}{zero}; compare more"
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -331,11 +331,7 @@ class _Bootstrap:
             certain = np.r_[np.ones(n_seeds), np.zeros_like(right)]
         pairs = np.hstack([seeds, links])
         n_kept = np.count_nonzero(certain >= precision)
-        if self.linked and not n_kept:
-            reason += f" But no set of links is {100 * precision:g} % right: most rows may have no partner."
-        elif verdict == "linked" and n_kept == n_seeds:
-            verdict = "cannot tell"
-            reason = f"{reason} But no set of links is {100 * precision:g} % right."
+        verdict, reason = self._limit_verdict(verdict, reason, n_kept, precision)
         if n_anchors is not None:
             drawn = np.random.default_rng(self.random_state).permutation(np.arange(n_seeds, n_kept))
             chosen = np.hstack([seeds, pairs[:, drawn[: max(n_anchors - n_seeds, 0)]]])
@@ -353,6 +349,15 @@ class _Bootstrap:
             promised=precision,
             rotation=rotation,
         )
+
+    def _limit_verdict(self, verdict: str, reason: str, n_kept: int, precision: float) -> tuple[str, str]:
+        """The verdict and its reason, limited if no links but the seeds reach the precision."""
+        no_links = f"But no set of links is {100 * precision:g} % right"
+        if self.linked and not n_kept:
+            return verdict, f"{reason} {no_links}: most rows may have no partner."
+        if verdict == "linked" and n_kept == self.seeds.shape[1]:
+            return "cannot tell", f"{reason} {no_links}."
+        return verdict, reason
 
     def judge(self, links: np.ndarray) -> tuple[str, str, HeldOut]:
         """The verdict, its reason and its evidence. The spaces are linked if fits without some of the rows

@@ -126,27 +126,8 @@ class LocalCluster:
         self._folder = temporary()
         self._groups = []
         self._ends = False
-        usual = dict.fromkeys(_THREADS, str(threads)) | _MEMORY | _RARELY
-        variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
-            PARENT: str(os.getpid()),
-            _HAS_GPU: str(int(self.has_gpu)),
-            "DASK_TEMPORARY_DIRECTORY": self._folder.name,
-            # A worker needs the modules of the caller, and relcore if it is not installed.
-            "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-            # The scheduler also gets this setting: nobody reads its error stream, and a full pipe would block
-            # it.
-            "DASK_LOGGING__DISTRIBUTED": "critical",
-            "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
-            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": self.security.tls_ca_file,
-            # Dask's HTTP servers need no certificate to answer, so `dask_setup` ends them.
-            "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
-            "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
-        }
-        for name in _CERTIFICATES:  # in the environment, because other users can see a command line
-            place = f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('_', '__')}"
-            variables[place] = getattr(self.security, f"tls_{name}")
+        self._variables = self._environment(threads)
         common = {"protocol": "tls://"}
-        self._variables = variables
         # SubprocessCluster accepts no environment for its processes, so `_start` gives it to them. The
         # environment of this process stays as it is: other threads may read and change it meanwhile.
         with (
@@ -180,6 +161,29 @@ class LocalCluster:
             )
             if_interrupted.pop_all()
         self.address = self._cluster.scheduler_address
+
+    def _environment(self, threads: int) -> dict[str, str]:
+        """The environment variables of the processes, which compute in this number of threads."""
+        usual = dict.fromkeys(_THREADS, str(threads)) | _MEMORY | _RARELY
+        variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
+            PARENT: str(os.getpid()),
+            _HAS_GPU: str(int(self.has_gpu)),
+            "DASK_TEMPORARY_DIRECTORY": self._folder.name,
+            # A worker needs the modules of the caller, and relcore if it is not installed.
+            "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+            # The scheduler also gets this setting: nobody reads its error stream, and a full pipe would block
+            # it.
+            "DASK_LOGGING__DISTRIBUTED": "critical",
+            "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
+            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": self.security.tls_ca_file,
+            # Dask's HTTP servers need no certificate to answer, so `dask_setup` ends them.
+            "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
+            "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
+        }
+        for name in _CERTIFICATES:  # in the environment, because other users can see a command line
+            place = f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('_', '__')}"
+            variables[place] = getattr(self.security, f"tls_{name}")
+        return variables
 
     async def _start(self, *command: str, **settings: Any) -> asyncio.subprocess.Process:
         """Start a process in its own process group, so that Ctrl-C in the terminal does not reach it. `close`

@@ -17,7 +17,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.kinds import takes_kinds
 from relcore.base.mapped_rows import MappedRows, as_mapped_rows
 from relcore.base.memory import call_content
-from relcore.base.rows import NOT_FINITE, DerivedRows, Rows, length_reason, lengths
+from relcore.base.rows import NOT_FINITE, DerivedRows, length_reason, lengths
 from relcore.spaces.conversion import checked_numbers, plain_array
 from relcore.spaces.ids import (
     AuditedIds,
@@ -126,18 +126,14 @@ class LatentSpace:
         self.name = name
         self._stored = stored = as_mapped_rows(vectors)
         self._vectors: np.ndarray
-        rows: Rows
         if stored is None:
-            rows = matrix(vectors, name, None, finite=False)
-            kept = np.ascontiguousarray(rows, dtype=np.float32)
-            shared = np.may_share_memory(kept, rows)  # if so, the caller could change the rows
-            writable = shared and (kept.flags.writeable or kept.base is not None)
-            self._vectors = read_only(kept.copy() if writable else kept)
+            self._vectors = _read_only_rows(matrix(vectors, name, None, finite=False))
+        elif stored.plain is None:
+            self._vectors = cast(np.ndarray, stored)
         else:
-            rows = stored
-            self._vectors = cast(np.ndarray, stored) if stored.plain is None else stored.plain
-        n = len(rows)
-        self.dimension: int = rows.shape[1]
+            self._vectors = stored.plain
+        n = len(self._vectors)
+        self.dimension: int = self._vectors.shape[1]
         if ids is None:
             ids = ids_of_rows(vectors, n, name)
         self._row_numbers: RowNumbers | None = None
@@ -159,24 +155,29 @@ class LatentSpace:
         for what, column in (("payload", self.payload), ("counts", self.counts)):
             if column is not None and len(column) != n:
                 raise SpaceError(f"{name}: expected {n} {what}, one per row, got {len(column)}")
-        # A finite sum means that all rows are finite. The sum takes a fraction of the time of checking every
-        # value.
         if stored is None:
-            known = self._vectors
+            self._need_finite(self._vectors)
         else:
-            known = stored.lengths
-        if not np.isfinite(np.sum(known, dtype=np.float64)):
-            bad = np.flatnonzero(~np.isfinite(known.reshape(n, -1)).all(axis=1))
-            if len(bad):
-                raise SpaceError(
-                    f"{name}: {len(bad)} of {n} rows hold NaN or infinite values, first"
-                    f" {quote(self.ids[bad[:3]])}; leave these rows out (invalid='drop', in a command"
-                    " FILE#invalid=drop); float32 holds numbers up to 3.4e38"
-                )
-        if stored is not None and (reason := length_reason(stored.lengths, self.dimension)):
-            raise SpaceError(f"{name}: {reason}")
+            self._need_finite(stored.lengths)
+            if reason := length_reason(stored.lengths, self.dimension):
+                raise SpaceError(f"{name}: {reason}")
         if self._row_numbers is None:
             need_distinct_ids(self.index, name)
+
+    def _need_finite(self, numbers: np.ndarray) -> None:
+        """Raise a SpaceError that names rows with NaN or infinity among these numbers, (n,) or (n, d)."""
+        # A finite sum means that all numbers are finite. The sum takes a fraction of the time of checking
+        # each of them.
+        if np.isfinite(np.sum(numbers, dtype=np.float64)):
+            return
+        n = len(numbers)
+        bad = np.flatnonzero(~np.isfinite(numbers.reshape(n, -1)).all(axis=1))
+        if len(bad):
+            raise SpaceError(
+                f"{self.name}: {len(bad)} of {n} rows hold NaN or infinite values, first"
+                f" {quote(self.ids[bad[:3]])}; leave these rows out (invalid='drop', in a command"
+                " FILE#invalid=drop); float32 holds numbers up to 3.4e38"
+            )
 
     @property
     def vectors(self) -> np.ndarray:
@@ -311,6 +312,15 @@ class LatentSpace:
         if self.counts is not None:
             columns["counts"] = self.counts[rows]
         return LatentSpace(self.vectors[rows], ids, name=name or self.name, **columns)
+
+
+def _read_only_rows(rows: np.ndarray) -> np.ndarray:
+    """The rows as a read-only, contiguous float32 matrix, which no caller can change later."""
+    vectors = np.ascontiguousarray(rows, dtype=np.float32)
+    shared = np.may_share_memory(vectors, rows)  # if so, the caller could change the rows
+    if shared and (vectors.flags.writeable or vectors.base is not None):
+        vectors = vectors.copy()
+    return read_only(vectors)
 
 
 def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:
