@@ -229,7 +229,11 @@ def _need_open_name(text: str) -> None:
         return
     place = access.expand_home(index.where if index else text.partition("#")[0])
     # Links are also refused: the answer must not reveal where a link out of the folder leads.
-    if place.is_absolute() or ".." in place.parts or any(map(os.path.lexists, [place, *place.parents[:-1]])):
+    if (
+        place.is_absolute()
+        or ".." in place.parts
+        or any(os.path.lexists(one) for one in (place, *place.parents[:-1]))
+    ):
         access.readable_path(place)
 
 

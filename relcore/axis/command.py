@@ -59,7 +59,7 @@ def _pole(option: str, text: str | None) -> tuple[str, ...]:
         ids = read_lines(path, "one id per line")
     else:
         ids = text.split(",")
-    named = tuple(dict.fromkeys(filter(None, map(str.strip, ids))))
+    named = tuple(dict.fromkeys(name for one in ids if (name := one.strip())))
     if not named:
         raise SpaceError(f"{option}: expected at least one id, got none in {text!r:.200}; name rows")
     return named

@@ -107,7 +107,7 @@ def expand_home(path: str | Path) -> Path:
         place = Path(path).expanduser()
         if "\0" in str(place):
             raise ValueError("it contains a zero byte")
-        longest = max(map(len, map(os.fsencode, place.parts)), default=0)
+        longest = max((len(os.fsencode(part)) for part in place.parts), default=0)
         if longest > _LONGEST_NAME or len(os.fsencode(place)) > _LONGEST_PATH:
             raise ValueError("it is too long")
     except (RuntimeError, ValueError) as error:

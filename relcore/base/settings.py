@@ -212,7 +212,7 @@ class Setting:
         typed = text
         text = str(text).strip()
         if self.is_tuple and (inner := get_args(self.kind)[0]) in (str, Path):
-            return tuple(map(inner, filter(None, map(str.strip, text.split(",")))))
+            return tuple(inner(part.strip()) for part in text.split(",") if part.strip())
         if self.is_tuple:
             parts = text.replace(",", " ").split()
             if all(map(_WHOLE.fullmatch, parts)):

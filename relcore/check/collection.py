@@ -318,8 +318,8 @@ class Checked(Reported):
             notes.append("Known models: none of these.")
         if self.change is not None:
             notes.append(f"Anchors of the passport: {self.change.sentence}")
-        told = ("verdict", "slope", "slope_high", "count", "n", "smallest")
-        facts = {name: getattr(self, name) for name in told}
+        names = ("verdict", "slope", "slope_high", "count", "n", "smallest")
+        facts = {name: getattr(self, name) for name in names}
         if self.told:
             keys = ("found", "unknown", "by_trusted", "bound", "confirmed", "fdr", "shifted", "gap")
             facts |= {name: getattr(self.told, name) for name in keys} | {"parts_slope": self.told.slope}

@@ -79,7 +79,7 @@ def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[s
         raise SpaceError(f"--anchors: expected a number, ids, or a file of ids, got {got}")
     else:
         ids = text.split(",")
-    distinct = tuple(dict.fromkeys(filter(None, map(str.strip, ids))))
+    distinct = tuple(dict.fromkeys(name for one in ids if (name := one.strip())))
     if not distinct:
         raise SpaceError(
             f"--anchors: expected at least one id, got none in {text!r:.200}; name ids of the space"

@@ -6,7 +6,6 @@ import argparse
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from relcore.base.errors import SpaceError
@@ -123,8 +122,10 @@ def loaded_spaces(options: argparse.Namespace, specs: Sequence[SpaceSpec]) -> In
     `load`.
     """
     by_row = getattr(options, "pair_by_row", False)
-    specs = list(map(numbered_spec, specs) if by_row else specs)
-    spaces = list(map(partial(load, again=True), specs))
+    specs = list(specs)
+    if by_row:
+        specs = [numbered_spec(spec) for spec in specs]
+    spaces = [load(spec, again=True) for spec in specs]
     if by_row and len(sizes := dict.fromkeys(map(len, spaces))) > 1:
         got = " and ".join(f"{n:,}" for n in sizes)
         raise SpaceError(
@@ -140,6 +141,12 @@ def pair_settings(specs: Sequence[SpaceSpec], pair: Match, anchors: tuple[str, .
     from relcore.maps.pane_maps import ViewSpec
     from relcore.maps.principal_axes import ReductionSpec
 
-    digests = {"source_digest": pair.source.digest, "target_digest": pair.target.digest}
-    looks = {"view": ViewSpec((), everything=True), "reduction": ReductionSpec(fit="first")}
-    return {"source": specs[0], "target": specs[1], "anchors": anchors, **looks, **digests}
+    return {
+        "source": specs[0],
+        "target": specs[1],
+        "anchors": anchors,
+        "view": ViewSpec((), everything=True),
+        "reduction": ReductionSpec(fit="first"),
+        "source_digest": pair.source.digest,
+        "target_digest": pair.target.digest,
+    }

@@ -39,7 +39,8 @@ def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) 
     SpaceError
         A column that is not there.
     """
-    return tuple(islice(filter(None, (_facet(match, column, cells) for column in columns)), MOST_FACETS))
+    facets = (_facet(match, column, cells) for column in columns)
+    return tuple(islice((facet for facet in facets if facet), MOST_FACETS))
 
 
 def filter_columns(match: Match, tables: Sequence[str] = ()) -> list[str]:

@@ -165,7 +165,7 @@ class LiveComparison:
             turned = [[where.put(picture.T) for picture in both] for both in self.maps().values()]
             if numbers is not None:
                 turned = [[one[:, numbers] for one in both] for both in turned]
-            drawn = list(map(list, zip(*turned, strict=True)))
+            drawn = [list(maps) for maps in zip(*turned, strict=True)]
         in_order = [one for both in zip(*drawn, strict=True) for one in both]
         if chosen is None:
             ends = [where.get(end) for one in in_order for end in (one.argmin(1), one.argmax(1))]

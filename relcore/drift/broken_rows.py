@@ -82,8 +82,9 @@ def broken(
     for quantity, (now, before, _) in shares.items():
         fresh = np.flatnonzero(now & ~before)
         known = np.flatnonzero(before)
-        ids = (tuple(map(str, old.ids[rows[:_NAMED]])) for rows in (fresh, known))
-        kinds.append(Broken(quantity, len(fresh), next(ids), len(known), next(ids)))
+        fresh_ids = tuple(map(str, old.ids[fresh[:_NAMED]]))
+        known_ids = tuple(map(str, old.ids[known[:_NAMED]]))
+        kinds.append(Broken(quantity, len(fresh), fresh_ids, len(known), known_ids))
     now, before = map(_constant, sides)
     if len(before) == len(now):
         beside = before

@@ -121,7 +121,8 @@ def encoded(
 
 def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
     """The encoders that --encoder names, without repetition."""
-    if not (names := [*filter(None, map(str.strip, ",".join(options.encoder).split(",")))]):
+    names = [name for part in ",".join(options.encoder).split(",") if (name := part.strip())]
+    if not names:
         raise SpaceError("--encoder: expected the name of an encoder, got none")
     settings = {
         name: value for name in encoder_settings() if (value := getattr(options, name, None)) is not None

@@ -227,7 +227,8 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
     printed = table[["form", "metric"]].set_axis(["representation", "metric"], axis=1)
     printed["score"], printed["95 % interval"] = texts("score"), bands("low", "high")
     printed["chance level (95 % band)"] = [
-        _chance_text(*map(row.get, ("chance", "null_low", "null_high"))) for row in table.to_dict("records")
+        _chance_text(row.get("chance"), row.get("null_low"), row.get("null_high"))
+        for row in table.to_dict("records")
     ]
     if "n" in table:
         printed["n"] = texts("n", "{:.0f}")

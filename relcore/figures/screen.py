@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from itertools import starmap, zip_longest
+from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
@@ -270,7 +270,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         x=x,
         y=y,
         text=[name if side else "" for name, side in zip(_cut(names), sides, strict=True)],
-        hovertext=list(starmap(_hover, zip_longest(names, diagram.hover))),
+        hovertext=[_hover(name, hover) for name, hover in zip_longest(names, diagram.hover)],
         hoverinfo="text",
         customdata=list(range(len(names))),
         mode="markers+text",
@@ -310,8 +310,6 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
     figure = new_figure(theme, moving.describe(), 520, showlegend=False, hovermode="closest")
     dots = {"color": moving.colors(theme), "size": 5, "opacity": 0.8}
     halo = ", ".join([f"0 0 3px {theme.surface}"] * 4)
-    words = {"text": [f"<b>{plain_text(name)}</b>" for name in named]}
-    words["textfont"] = {"color": theme.text, "size": 14, "shadow": halo}
     frames = [
         [{"x": xy[:, 0], "y": xy[:, 1]} for xy in (places, middle)]
         for places, middle in zip(np.round(moving.places, 4), np.round(middles, 4), strict=True)
@@ -323,7 +321,13 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
         hoverinfo="text",
         **frames[0][0],
     )
-    figure.add_scatter(mode="text", hoverinfo="skip", **words, **frames[0][1])
+    figure.add_scatter(
+        mode="text",
+        hoverinfo="skip",
+        text=[f"<b>{plain_text(name)}</b>" for name in named],
+        textfont={"color": theme.text, "size": 14, "shadow": halo},
+        **frames[0][1],
+    )
     figure.frames = [
         go.Frame(name=str(number), data=[go.Scatter(**part) for part in parts], traces=[0, 1])
         for number, parts in enumerate(frames)

@@ -182,7 +182,7 @@ def text_on(color: tuple[float, float, float]) -> str:
 
 def _luminance(color: tuple[float, ...]) -> float:
     """The relative luminance of WCAG of a colour in sRGB, 0 to 1."""
-    return float(np.dot(list(map(_linear, color)), (0.2126, 0.7152, 0.0722)))
+    return float(np.dot([_linear(part) for part in color], (0.2126, 0.7152, 0.0722)))
 
 
 def _linear(share: float) -> float:

@@ -136,7 +136,7 @@ def vector_places(folder: Path) -> Iterator[Path]:
 
 
 def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
-    spaces = list(islice(filter(is_space, _files(folder)), MOST_SPACES + 1))
+    spaces = list(islice((path for path in _files(folder) if is_space(path)), MOST_SPACES + 1))
     # Text files and tables are parts of the space only if no other file of the folder holds vectors.
     return [path for path in spaces if path.suffix.lower() not in _TEXTS] or spaces
 

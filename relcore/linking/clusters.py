@@ -90,21 +90,22 @@ def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> t
     these the half that fits a common rotation best.
     """
     centroids = [[_centroids(rows, rng) for _ in range(CLUSTERINGS)] for rows in (X, Y)]
-    kernels = [np.stack(list(map(_kernel, each))) for each in centroids]
+    kernels = [np.stack([_kernel(one) for one in clusterings]) for clusterings in centroids]
     matches = [
         (order, value, i, j)
         for i, first in enumerate(kernels[0])
         for j, (order, value) in enumerate(zip(*assign(first, kernels[1], rng), strict=True))
     ]
-    matches = sorted(matches, key=lambda each: -each[1])[: round(_BEST * len(matches))]
+    matches.sort(key=lambda match: -match[1])
+    matches = matches[: round(_BEST * len(matches))]
     sources = unit_rows(np.concatenate([centroids[0][i] for *_, i, _ in matches]))
     targets = unit_rows(np.concatenate([centroids[1][j][order] for order, *_, j in matches]))
-    stays = np.full(len(sources), True)
+    kept = np.full(len(sources), True)
     for _ in range(_TRIMMED):
-        rotation = rotation_between(sources[stays], targets[stays])
+        rotation = rotation_between(sources[kept], targets[kept])
         fit = np.vecdot(unit_rows(sources @ rotation), targets).reshape(len(matches), -1).mean(axis=1)
-        stays = np.repeat(fit >= np.median(fit), sources.shape[0] // len(matches))
-    return sources[stays], targets[stays]
+        kept = np.repeat(fit >= np.median(fit), sources.shape[0] // len(matches))
+    return sources[kept], targets[kept]
 
 
 def _centroids(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:

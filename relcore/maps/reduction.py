@@ -133,7 +133,7 @@ def _placing_seconds(m: int, n: int, d: int) -> float:
 def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
     stages.begin(AXES)
     picture, to_map = principal_map(matrices[0], spec)
-    return [picture, *map(to_map, matrices[1:])]
+    return [picture, *(to_map(matrix) for matrix in matrices[1:])]
 
 
 # The job of a reduction. It reads its matrices from the store.
@@ -147,7 +147,7 @@ def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tupl
 
 def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
     """Run `reduce_spaces` as a job. It stores ``coordinates_0``, …, and the number of drawn rows."""
-    entries = list(filter(None, map(context.store.mapped, inputs)))
+    entries = [entry for key in inputs if (entry := context.store.mapped(key))]
     if gone := len(inputs) - len(entries):
         raise SpaceError(
             f"{gone} of {len(inputs)} matrices are no longer in {context.store.root}; submit the reduction"

@@ -143,7 +143,7 @@ def recipes_of(
         variant = with_pooling(encoder, pooling)
         if isinstance(variant, PretrainedText) and pooling != "mean":
             # Layer 0 needs the mean, because its class token is the same for every text.
-            variant = replace(variant, layers=tuple(filter(None, variant.layers)))
+            variant = replace(variant, layers=tuple(layer for layer in variant.layers if layer))
         tried |= encode_texts(variant, texts, *prompts)
     return tried
 

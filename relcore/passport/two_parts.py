@@ -87,7 +87,8 @@ class ShortAxes(NamedTuple):
         """The short axes of samples of rows (n, d): half of all axes, but at most `most`. The samples, such
         as texts of several domains, have equal weights.
         """
-        moments = [units.T @ units / len(units) for units in map(unit_rows, map(np.asarray, samples))]
+        units = [unit_rows(np.asarray(sample)) for sample in samples]
+        moments = [rows.T @ rows / len(rows) for rows in units]
         values, axes = Engine().eigh(np.mean(moments, axis=0))
         count = min(most or len(values), len(values) // 2)
         floor = 1e-9

@@ -48,7 +48,7 @@ def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.nda
 
 def rows_among(X: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Whether each row of X (n, d) equals a row of `others` (k, d), to the last bit of float32: (n,) bool."""
-    known = set(map(bytes, np.ascontiguousarray(others, dtype=np.float32)))
+    known = {bytes(row) for row in np.ascontiguousarray(others, dtype=np.float32)}
     return np.array([bytes(row) in known for row in np.ascontiguousarray(X, dtype=np.float32)], dtype=bool)
 
 

@@ -239,7 +239,7 @@ class Store:
 
     def summaries(self) -> list[Summary]:
         """The summaries of all entries that can be read, with the most recently used first."""
-        return list(filter(None, map(self.summary, self.entries())))
+        return [summary for key in self.entries() if (summary := self.summary(key))]
 
     def put(
         self,

@@ -92,8 +92,9 @@ class RowPair:
     @cached_property
     def means(self) -> tuple[np.ndarray, np.ndarray]:
         """The mean row of each space, (d,) float64."""
-        source, target = map(Engine(self.device).mean, self.spaces)
-        return source, target
+        source, target = self.spaces
+        engine = Engine(self.device)
+        return engine.mean(source), engine.mean(target)
 
     def sums_of(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
         """The sums for all requests, from one pass. If there are more than 2,048 queries, each further 2,048

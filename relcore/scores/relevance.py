@@ -157,7 +157,7 @@ def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
     labels = np.asarray(labels, dtype=object)
     lists = [np.flatnonzero((labels == labels[row]) & (labels[row] != "")) for row in queries]
     lists = [rows[rows != row] for rows, row in zip(lists, queries, strict=True)]
-    query = np.repeat(np.arange(len(queries)), list(map(len, lists)))
+    query = np.repeat(np.arange(len(queries)), [len(rows) for rows in lists])
     rows = np.concatenate(lists)
     return relevance_matrix(query, rows, np.ones(len(rows)), len(queries), len(labels))
 

@@ -267,12 +267,14 @@ class ShardedPair(RowPair):
         self.gather(np.unique(np.concatenate([NO_ROWS, *(rows[:, -2:].ravel() for rows in tops)])))
         if not self.labelled:
             return
-        more = [rows for plan in plans for rows in (plan.roles.queries, plan.roles.anchors)]
-        rows = np.unique(np.concatenate([*more, *(rows.ravel() for rows in tops)]))
+        queries = [plan.roles.queries for plan in plans]
+        anchors = [plan.roles.anchors for plan in plans]
+        neighbours = [rows.ravel() for rows in tops]
+        rows = np.unique(np.concatenate([*queries, *anchors, *neighbours]))
         self._labelled_rows = rows[rows >= 0]
-        of = self.spaces[self._classes_of].alone
+        labelled_space = self.spaces[self._classes_of].alone
         numbers = to_full_index(self._labelled_rows, self.dropped)
-        labels = gather(self.runner, of, numbers, texts=True, vectors=False).facts["labels"]
+        labels = gather(self.runner, labelled_space, numbers, texts=True, vectors=False).facts["labels"]
         self._classes = np.array([self._numbers[label] for label in labels])
 
     def names(self, rows: np.ndarray) -> Sequence[str]:

@@ -169,7 +169,7 @@ def _write_parquet(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: 
         return pa.table(columns, schema)
 
     with replacing(url) as stream:
-        write_parquet(stream, schema, map(table, blocks), **OF_VECTORS)
+        write_parquet(stream, schema, (table(block) for block in blocks), **OF_VECTORS)
     return [url]
 
 

@@ -209,7 +209,7 @@ class Stitching:
                 # Encode few items with all encoders in one call, because calls take most of the time.
                 parts = np.split(head.probabilities(np.concatenate(list(inputs.values()))), len(inputs))
             else:
-                parts = list(map(head.probabilities, inputs.values()))
+                parts = [head.probabilities(rows) for rows in inputs.values()]
             for i, part in zip(inputs, parts, strict=True):
                 answers[i, j] = part
         return answers

@@ -134,16 +134,20 @@ def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list
     """A line for each measured column, over the numbers in column x. Columns without values are left out."""
     lines = []
     for column, name in measures.items():
-        if column in table:
-            part = table[[x, column]].astype(float).dropna()
-        else:
-            part = table.iloc[:0]
-        means = []
-        if len(part):
-            means = [mean_score(values) for _, values in part.groupby(x)[column]]
-        ends = ([getattr(value, end) for value in means] for end in ("value", "low", "high"))
-        if means:
-            lines.append(Line(name, sorted(set(part[x])), *ends))
+        if column not in table:
+            continue
+        part = table[[x, column]].astype(float).dropna()
+        if not len(part):
+            continue
+        means = [mean_score(values) for _, values in part.groupby(x)[column]]
+        line = Line(
+            name,
+            sorted(set(part[x])),
+            [mean.value for mean in means],
+            [mean.low for mean in means],
+            [mean.high for mean in means],
+        )
+        lines.append(line)
     return lines
 
 
@@ -183,7 +187,8 @@ def points_chart(
     lines = [
         replace(line, x=line.x + (number - (len(lines) - 1) / 2) * width) for number, line in enumerate(lines)
     ]
-    return chart(table, lines, *more, kind="points", x_names=tuple(map(names.get, choices)), **look)
+    x_names = tuple(names[choice] for choice in choices)
+    return chart(table, lines, *more, kind="points", x_names=x_names, **look)
 
 
 def count_of(table: pd.DataFrame, noun: str = "test rows", column: str = "test rows") -> str:

@@ -127,7 +127,7 @@ class Pruning(Study):
 
 
 def mean_cells(table: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat(map(cells_of, table.cells)).groupby(level=[0, 1]).mean()
+    return pd.concat(cells_of(cells) for cells in table.cells).groupby(level=[0, 1]).mean()
 
 
 def cells_of(cells: Sequence[dict[str, float | None]]) -> pd.DataFrame:

@@ -180,7 +180,8 @@ class StudyRuns:
         seconds. The share is estimated by the clock and by the run's own count; the larger estimate counts.
         """
         pace = self.pace(queue.store)
-        planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
+        seconds = [self.study.seconds(settings) for settings in self.settings]
+        planned = dict(zip(self.keys, seconds, strict=True))
         for job, status in running:
             plan = planned[job.key] * pace
             yield min(0.9, max(_counted_share(status), status.seconds / max(plan, 1e-9))), plan

@@ -96,9 +96,9 @@ def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
         )
     names = short_names(universe.names)[0]
     # The accuracy of each pair of spaces, averaged over both directions.
-    both = (universe.accuracy + universe.accuracy.T) / 2
-    np.fill_diagonal(both, 1.0)
-    return tuple(names[i] for i in scored), both[np.ix_(scored, scored)]
+    accuracy = (universe.accuracy + universe.accuracy.T) / 2
+    np.fill_diagonal(accuracy, 1.0)
+    return tuple(names[i] for i in scored), accuracy[np.ix_(scored, scored)]
 
 
 def _scaled(apart: np.ndarray) -> np.ndarray:

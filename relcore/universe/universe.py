@@ -12,7 +12,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -197,7 +196,9 @@ class Universe(Reported):
                 f" needed, here are {len(self.test_ids):,}. A fifth of the shared rows is held out; of links,"
                 f" only confirmed ones count. Share or confirm about {6 * FEWEST_ROWS} rows."
             )
-        share, chance, n = map(float, (known.mean(), self.table().chance.mean(), self.table().n.min()))
+        share = float(known.mean())
+        chance = float(self.table().chance.mean())
+        n = float(self.table().n.min())
         same = percent(share)
         found = f"is the same row in {same} of cases (by chance {percent(chance)})"
         if self.same_class:
@@ -382,7 +383,8 @@ class Universe(Reported):
                 raise SpaceError(
                     f"universe: expected finite numbers of shape {shape}, got shape {array.shape}"
                 )
-        if len(set(self.names)) < n or n < 2 or [*map(len, self.scores)] != [n] * n:
+        sizes = [len(row) for row in self.scores]
+        if len(set(self.names)) < n or n < 2 or sizes != [n] * n:
             raise SpaceError(
                 f"universe: expected two spaces or more with distinct names, and a score of each pair, got"
                 f" {counted(n, 'space')}, {quote(self.names[:3])}"
@@ -390,7 +392,8 @@ class Universe(Reported):
         for ids in (self.ids, self.test_ids):
             if ids.ndim != 1 or len({one for one in ids.tolist() if isinstance(one, str)}) < len(ids):
                 raise SpaceError(f"universe: expected distinct ids, got others: {quote(ids.ravel()[:3])}")
-        scores = [*(member.score for member in self.members), *filter(None.__ne__, chain(*self.scores))]
+        scores = [member.score for member in self.members]
+        scores += [score for row in self.scores for score in row if score is not None]
         for score in scores:
             if score.n < 1 or score.top1 is None or not (0 <= score.top1 <= 1 and 0 <= score <= 1):
                 raise SpaceError(
