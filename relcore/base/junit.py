@@ -75,8 +75,8 @@ def junit_of_error(suite: str, message: str) -> bytes:
     }
     root, element = _suite(counts)
     one = _test_case(element, suite, "run", "ends without an error")
-    shown = {"message": _allowed(message), "type": "error"}
-    ElementTree.SubElement(one, "error", shown).text = _allowed(message)
+    attributes = {"message": _allowed(message), "type": "error"}
+    ElementTree.SubElement(one, "error", attributes).text = _allowed(message)
     return _bytes(root)
 
 
@@ -88,8 +88,8 @@ def _suite(counts: dict[str, str]) -> tuple[ElementTree.Element, ElementTree.Ele
 
 def _test_case(element: ElementTree.Element, suite: str, group: str, name: str) -> ElementTree.Element:
     place = f"relscope.{suite.replace(' ', '.')}.{group}"
-    shown = {"classname": _allowed(place), "name": _allowed(name), "time": "0"}
-    return ElementTree.SubElement(element, "testcase", shown)
+    attributes = {"classname": _allowed(place), "name": _allowed(name), "time": "0"}
+    return ElementTree.SubElement(element, "testcase", attributes)
 
 
 def _bytes(root: ElementTree.Element) -> bytes:

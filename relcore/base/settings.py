@@ -244,9 +244,10 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def setting(default: Any = UNSET, **shown: Any) -> Any:
+def setting(default: Any = UNSET, **attributes: Any) -> Any:
     """A dataclass field with the attributes of a `Setting`: ``width: int = setting(64, low=2)``."""
-    return field(default=MISSING if default is UNSET else default, metadata={"setting": Setting(**shown)})
+    metadata = {"setting": Setting(**attributes)}
+    return field(default=MISSING if default is UNSET else default, metadata=metadata)
 
 
 @cache

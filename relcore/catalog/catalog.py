@@ -403,18 +403,18 @@ class SpaceSpec:
                 f"limit: expected a whole number of rows, at least 1, or none, got {self.limit!r:.80}"
             )
         known = _OPTIONS[self.source]
-        given = dict(self.options)
+        values = dict(self.options)
         whole = known if self.source != "file" else ()
         if (
-            not given.keys() <= {*known, UNSCORED, KEPT}
-            or set(map(type, given.values())) - {str}
-            or not given.keys() >= set(whole)
+            not values.keys() <= {*known, UNSCORED, KEPT}
+            or set(map(type, values.values())) - {str}
+            or not values.keys() >= set(whole)
         ):
             expected = "none"
             if known:
                 expected = f"{'all' if whole else 'some'} of {quote(known)}, each with a string"
-            raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(given)}")
-        need_one_of("ids", given.get("ids", ""), ("", "rows"))
+            raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(values)}")
+        need_one_of("ids", values.get("ids", ""), ("", "rows"))
         if self.source == "index" and place_of(self).address:
             raise SpaceError(
                 f"{self.name!r:.80}: expected a file path, got an address; a space must be a local file, so"

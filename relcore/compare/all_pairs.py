@@ -75,10 +75,10 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         return METRICS[self.metric].load()()
 
     @classmethod
-    def of(cls, metric: str, **given: Any) -> AllPairs:
+    def of(cls, metric: str, **settings: Any) -> AllPairs:
         """The task with only the settings that the metric needs, so that changing any other setting gives the
         same task."""
-        return cls(**used_settings({"metric": metric, **given}))
+        return cls(**used_settings({"metric": metric, **settings}))
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """The expected time, from the number of products and their measured speed on two cores."""

@@ -156,19 +156,19 @@ def matched_rows(
     scores: Scores,
     pair: Match,
     anchors: Sequence[str] = (),
-    shown: Callable[[str, str], str] = lambda representation, share: share,
+    share_text: Callable[[str, str], str] = lambda representation, share: share,
 ) -> list[str]:
     """Sentences on the share of rows that match: by similarities to anchors, in shared axes, and by chance.
     [] if no score gives this share.
 
-    ``shown(representation, share)`` returns the text for a share of rows whose nearest row is their own
+    ``share_text(representation, share)`` returns the text for a share of rows whose nearest row is their own
     partner.
     """
     ranks = {name: scores[name]["mrr"] for name in _BY if "mrr" in scores.get(name, {})}
     matched = {name: score for name, score in ranks.items() if score.top1 is not None}
     if not matched:
         return []
-    shares = {name: shown(name, _about(score, score.top1)) for name, score in matched.items()}
+    shares = {name: share_text(name, _about(score, score.top1)) for name, score in matched.items()}
     first, *others = matched
     row = "row"
     if pair.source.counts is not None:

@@ -48,19 +48,19 @@ class Recovery:
     labelled: tuple[float, float] | None = None
 
 
-def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries: int = 1000) -> Recovery:
+def recovered_rows(pair: Match, result: Inversion, n_rows: int = 5, most_queries: int = 1000) -> Recovery:
     """The true rows nearest to recovered rows, for the best, the middle and the worst rows of an inversion;
-    `shown` rows in each group."""
+    `n_rows` rows in each group."""
     _, target = sides(pair, result.spec.route)
     mean = mean_row(target.vectors)
     scored = np.flatnonzero(result.scored)
     order = scored[np.argsort(result.errors[result.spec.title][scored], kind="stable")]
-    shown = min(shown, -(-len(order) // 3))
-    middle = (len(order) - shown) // 2
+    n_rows = min(n_rows, -(-len(order) // 3))
+    middle = (len(order) - n_rows) // 2
     groups = {
-        "Best": order[:shown],
-        "Middle": order[middle : middle + shown],
-        "Worst": order[: -shown - 1 : -1],
+        "Best": order[:n_rows],
+        "Middle": order[middle : middle + n_rows],
+        "Worst": order[: -n_rows - 1 : -1],
     }
     queries = np.random.default_rng(0).permutation(scored)[:most_queries]
     sampled = np.concatenate([queries, *groups.values()])

@@ -393,10 +393,10 @@ class _Bootstrap:
         if not n_seeds:
             return "not found", self._not_found(scores), held_out
         p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)
-        advice = "do not clearly agree either{}: check that the pairs are right"
+        tested = f"(permutation test, p = {short(p, 3)})"
+        advice = f"do not clearly agree either {tested}: check that the pairs are right"
         if p < 0.05:
-            advice = "agree{}, so there is common structure, and more known pairs may help"
-        advice = advice.format(f" (permutation test, p = {short(p, 3)})")
+            advice = f"agree {tested}, so there is common structure, and more known pairs may help"
         reason = f"With {n_seeds} known pairs, {scores}. The similarities among the known pairs {advice}."
         return "not found", reason, held_out
 

@@ -157,16 +157,11 @@ class Store:
         limit_bytes: int | None = None,
         finished: BundledResults | bool | None = None,
     ) -> None:
-        bundled = finished
-        if finished is None:
-            bundled = root is None
-        if isinstance(bundled, BundledResults):
-            made = bundled
-        elif bundled:
-            made = entries.bundled_results()
-        else:
-            made = None
-        self.finished: BundledResults | None = made
+        self.finished: BundledResults | None = None
+        if isinstance(finished, BundledResults):
+            self.finished = finished
+        elif finished or (finished is None and root is None):
+            self.finished = entries.bundled_results()
         try:
             cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relscope"
             self.root: Path = expand_home(root or os.environ.get(ENVIRONMENT) or cache).absolute()

@@ -202,9 +202,9 @@ class BlockRows:
             return rows
         return rows[self.device.put(self._kept)]
 
-    def _once(self, name: str, make: Callable[..., Array], *given: Any) -> Array:
+    def _once(self, name: str, make: Callable[..., Array], *arguments: Any) -> Array:
         if name not in self._held:
-            self._held[name] = make(*given, f"{name} {self.side}")
+            self._held[name] = make(*arguments, f"{name} {self.side}")
         return self._held[name]
 
 

@@ -419,18 +419,25 @@ def mrr(
 
 
 def _neighbours_of_pair(
-    source: MatrixLike, target: MatrixLike, k: int, convention: str, *settings: Any
+    source: MatrixLike,
+    target: MatrixLike,
+    k: int,
+    convention: str,
+    n_queries: int | None,
+    queries: np.ndarray | None,
+    random_state: int,
+    device: str,
 ) -> Neighbours:
     sides = paired_matrices(source, target, ("source", "target"), by_block=True)
-    n_queries, queries, random_state, device = settings
     random_generator(random_state)
     resolve(device)
     if queries is not None:
         queries = row_numbers("queries", queries, len(sides[0]))
         if not len(queries):
             raise SpaceError("queries: expected one row number or more, got none; leave it out for all rows")
-    names = {"n_queries": n_queries, "queries": queries, "random_state": random_state, "device": device}
-    return find_neighbours(*sides, k, convention, **names)
+    return find_neighbours(
+        *sides, k, convention, n_queries=n_queries, queries=queries, random_state=random_state, device=device
+    )
 
 
 def _with_note(score: Score, neighbours: Neighbours) -> Score:

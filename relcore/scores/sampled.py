@@ -56,10 +56,10 @@ def metric_of(
     return type(function.__name__, (SampledMetric,), facts)
 
 
-_Given = ParamSpec("_Given")
+_Arguments = ParamSpec("_Arguments")
 
 
-def public_measure(function: Callable[_Given, Score]) -> Callable[_Given, Score]:
+def public_measure(function: Callable[_Arguments, Score]) -> Callable[_Arguments, Score]:
     """A decorator of a measure: the front door of its arguments. Both spaces become row-aligned arrays of
     finite numbers (see `paired_matrices`), and `ids` are checked; by default, they are those of the source.
     The score gets a note if it was computed from only a sample of the rows.
@@ -70,8 +70,8 @@ def public_measure(function: Callable[_Given, Score]) -> Callable[_Given, Score]
     measure: Callable[..., Score] = function
 
     @wraps(function)
-    def guarded(*given: _Given.args, **settings: _Given.kwargs) -> Score:
-        of = dict(inspect.signature(function).bind(*given, **settings).arguments)
+    def guarded(*arguments: _Arguments.args, **settings: _Arguments.kwargs) -> Score:
+        of = dict(inspect.signature(function).bind(*arguments, **settings).arguments)
         source, target = of.pop("source"), of.pop("target")
         sides = paired_matrices(source, target, ("source", "target"))
         n = len(sides[0])

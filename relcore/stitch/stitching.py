@@ -246,9 +246,9 @@ class StitchResult(Reported):
             self.untested,
         ]
         if self.own_heads:
-            given = quote(self.own_heads)
+            heads = quote(self.own_heads)
             notes.append(
-                f"Heads that you gave, which no recipe holds: {given}. Drawn again, they are trained. If a"
+                f"Heads that you gave, which no recipe holds: {heads}. Drawn again, they are trained. If a"
                 " head has seen test rows in training, its scores are optimistic."
             )
         if self.decoded is not None:
