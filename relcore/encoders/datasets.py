@@ -36,7 +36,7 @@ from relcore.encoders.dataset import (
     hub_answers,
     hub_folder,
 )
-from relcore.encoders.item_tables import _id_column, item_columns, label_columns, table_dataset
+from relcore.encoders.item_tables import item_columns, label_columns, table_dataset, typical_id_column
 from relcore.encoders.pictures import SUFFIXES as IMAGE_SUFFIXES
 from relcore.encoders.pictures import decode_image, image_file
 from relcore.files.item_rows import SUFFIXES as TABLE_SUFFIXES
@@ -364,7 +364,7 @@ def columns_of(spec: DatasetSpec) -> ColumnNames:
         paths = tables.get(spec.split) or next(iter(tables.values()), None)
         table = open_table(paths) if paths else None
     if isinstance(table, ItemTable):
-        ids = _id_column(table)
+        ids = typical_id_column(table)
         roles = table.roles()
         named = [roles.place(role) for role in ("pictures", "text", "labels")]
         pictures, text, label = ("" if at is None else list(table.columns)[at] for at in named)

@@ -165,7 +165,7 @@ def table_ids(table: ItemTable, column: str, n: int) -> list[str]:
     return ids
 
 
-def _id_column(table: ItemTable) -> str:
+def typical_id_column(table: ItemTable) -> str:
     """The first column that has distinct values and a name that is typical of ids; "" if there is none."""
     named = [name for name in label_columns(table.columns) if names_ids(name)]
     for column in sorted(named, key=lambda name: name.strip().lower() not in ("id", "ids")):

@@ -29,7 +29,7 @@ from relcore.runs.work import Progress
 if TYPE_CHECKING:
     import torch
     from torch import nn
-from relcore.encoders.vision import BATCH, NAMES, Classifier, _loss_of, held_out_rows, need_one_size
+from relcore.encoders.vision import BATCH, NAMES, Classifier, batch_loss, held_out_rows, need_one_size
 
 _VALIDATION = 0.15  # share of the rows for validation, of those that are not held out
 
@@ -87,7 +87,7 @@ class SweptVision(Classifier):
             model = new_network(self, size, n_classes).to(device)
             settings = {"lr": self.learning_rate, **step_settings(device)}
             optimizer = kinds[self.optimizer](model.parameters(), **settings)
-            loss_of = _loss_of(model, images, targets)
+            loss_of = batch_loss(model, images, targets)
             train = torch.from_numpy(parts.train).to(device)
             for epoch in range(self.epochs):
                 model.train()

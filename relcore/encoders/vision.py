@@ -53,7 +53,7 @@ class Classifier(TrainedEncoder):
         return np.setdiff1d(np.arange(len(data)), held_out_rows(len(data)))
 
 
-def _loss_of(
+def batch_loss(
     model: nn.ModuleDict, images: torch.Tensor, targets: torch.Tensor, distort: bool = False
 ) -> Callable:
     """A function that computes the cross-entropy of the network on a batch, which is given by its row
@@ -252,7 +252,7 @@ class SmallVision(Classifier):
         device = train.device
         settings = {"lr": _LEARNING_RATE, "weight_decay": 0.05, **step_settings(str(device))}
         optimizer = torch.optim.AdamW(model.parameters(), **settings)
-        loss_of = _loss_of(model, images, labels, self.distorts)
+        loss_of = batch_loss(model, images, labels, self.distorts)
         n_steps = self.epochs * n_batches
         if n_steps == 5:  # the schedule divides by its number of rising steps, n / 5 − 1
             n_steps = 6

@@ -17,9 +17,9 @@ from scipy.ndimage import gaussian_filter
 from relcore.figures.colorings import OTHER, Pane
 from relcore.figures.map_names import NAMED, map_names, ringed_rows
 from relcore.figures.paper_style import (
-    _add_axes,
-    _height,
-    _width,
+    add_axes,
+    artist_height,
+    artist_width,
     blank_figure,
     color_bar,
     fit_to,
@@ -70,7 +70,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             legend.set_bbox_to_anchor((style.width / 2, key), figure.dpi_scale_trans)
         under = key + edge
         if legend:
-            under = key + (_height(legend) + line)
+            under = key + (artist_height(legend) + line)
         total = rows * (above + high) + 0.6 * line * (rows - 1) + under
         if scales:
             total += 3.6 * line
@@ -80,7 +80,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             row += lines * (i // models)
             left = edge + column * (wide + gap)
             bottom = total - (row + 1) * (above + high) - 0.6 * line * row
-            _draw_pane(_add_axes(figure, left, bottom, wide, high), i, scene, style, (wide, high))
+            _draw_pane(add_axes(figure, left, bottom, wide, high), i, scene, style, (wide, high))
             letter = ""
             if style.panel_letters and len(scene.panes) > 1:
                 letter = ascii_lowercase[i]
@@ -89,7 +89,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             width = min(0.84 / len(scales), 0.5) * style.width
             ticks = scale.ticks()
             left = (place + 0.5) / len(scales) * style.width - width / 2
-            axes = _add_axes(figure, left, under + 1.4 * line, width, 0.55 * line)
+            axes = add_axes(figure, left, under + 1.4 * line, width, 0.55 * line)
             colors = ListedColormap(scale.colors)
             bar = color_bar(axes, colors, style, orientation="horizontal", ticks=[at for at, _ in ticks])
             bar.solids.set_edgecolor("face")  # prevents white lines between the steps of the colour bar
@@ -225,7 +225,7 @@ def _write_names(
     @cache
     def width_of(text: str, of_anchor: bool) -> float:
         probe = axes.text(0, 0, text, fontsize=sizes[of_anchor], **text_style)
-        width = _width(probe)
+        width = artist_width(probe)
         probe.remove()
         return width
 
@@ -275,7 +275,7 @@ def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
     lines = []
     for entry in key:
         longer = figure.text(0, 0, f"{lines[-1]}   {entry}" if lines else entry, fontsize=size)
-        if lines and _width(longer) <= style.width - 0.1:
+        if lines and artist_width(longer) <= style.width - 0.1:
             lines[-1] = longer.get_text()
         else:
             lines.append(entry)

@@ -17,9 +17,9 @@ from relcore.base.numbers import general
 from relcore.figures.charts import Diagram, Lines, MovingPoints
 from relcore.figures.matrices import Matrices, MatrixPanel, label_step, name_of
 from relcore.figures.paper_style import (
-    _add_axes,
-    _height,
-    _width,
+    add_axes,
+    artist_height,
+    artist_width,
     blank_figure,
     color_bar,
     fit_to,
@@ -45,7 +45,7 @@ def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
 
 def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
     pad = 0.04
-    below = _height(legend_below(figure, handles, style)) if handles else 0.0
+    below = artist_height(legend_below(figure, handles, style)) if handles else 0.0
     width = style.width
     height = figure.get_figheight() + below
     figure.set_figheight(height)
@@ -140,7 +140,7 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
         for number, i in enumerate(drawn_steps):
             row, column = divmod(number, columns)
             y = figure.get_figheight() - (row + 1) * (side + above)
-            axes = _add_axes(figure, column * side + 0.03, y + 0.03, side - 0.06, side - 0.06)
+            axes = add_axes(figure, column * side + 0.03, y + 0.03, side - 0.06, side - 0.06)
             axes.scatter(*moving.places[i].T, s=2.5, c=moving.colors(theme), lw=0, rasterized=True)
             axes.set(
                 xlim=middle[0] + np.array([-half_width, half_width]),
@@ -241,7 +241,7 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
         figure = blank_figure(style, 1)
         lines, across = data.grid(3 if width > COLUMN else 2)
         names = [figure.text(0, 0, name_of(row)) for panel in data.panels for row in panel.rows]
-        left = min(max(map(_width, names)) + 1.6 * line, 0.3 * width)
+        left = min(max(map(artist_width, names)) + 1.6 * line, 0.3 * width)
         left += 1.2 * line if data.row_title else 0
         for name in names:
             name.remove()
@@ -272,7 +272,7 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
             x = left + column * (wide + gap + between_panels)
             y = total - row * (above + high + between) - above
             body = cell * len(panel.rows)
-            axes = _add_axes(figure, x, y - body, wide, body)
+            axes = add_axes(figure, x, y - body, wide, body)
             beside = 0
             if column == 0 or not data.same_rows:
                 beside = left
@@ -290,9 +290,7 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
                 fit_to(figure.text(x, y, panel.note, **note), wide)
         height = min(total - above, max(high, 1.2))
         (places, labels) = data.ticks()
-        axes = _add_axes(
-            figure, width - right + 0.6 * line, total - above - height + 0.02, 0.5 * line, height
-        )
+        axes = add_axes(figure, width - right + 0.6 * line, total - above - height + 0.02, 0.5 * line, height)
         ramp = LinearSegmentedColormap.from_list("heat map", ramp_of(style.theme))
         bar = color_bar(axes, ramp, style, ticks=places)
         bar.ax.set_yticklabels(labels)
@@ -422,12 +420,12 @@ def _write_cells(
         return
     size = style.font_size
     probe = axes.text(0, 0, max((first for first, _ in texts.values()), key=len), fontsize=size)
-    size = min(size, size * 0.9 * wide / max(_width(probe), 1e-9))
+    size = min(size, size * 0.9 * wide / max(artist_width(probe), 1e-9))
     probe.remove()
     if size < 4 or high < 1.1 * size * POINT:
         return
     probe = axes.text(0, 0, max((small for _, small in texts.values()), key=len), fontsize=size - 2)
-    with_small = _width(probe) <= 0.92 * wide and high >= 2.5 * size * POINT
+    with_small = artist_width(probe) <= 0.92 * wide and high >= 2.5 * size * POINT
     probe.remove()
     for (i, j), (first, small) in texts.items():
         text_style = {"ha": "center", "color": text_on(data.color(panel.values[i, j], style.theme))}

@@ -13,8 +13,8 @@ from relcore.base.errors import need_one_of
 from relcore.figures.charts import MovingPanels
 from relcore.figures.paper_charts import draw_lines
 from relcore.figures.paper_style import (
-    _add_axes,
-    _height,
+    add_axes,
+    artist_height,
     blank_figure,
     fit_to,
     legend_below,
@@ -131,7 +131,7 @@ def _between(moving: MovingPanels) -> list[tuple[np.ndarray, float, str]]:
 
 
 def _panel(figure: Figure, moving: MovingPanels, place: tuple[float, float, float, float]) -> Axes:
-    axes = _add_axes(figure, *place)
+    axes = add_axes(figure, *place)
     reach = moving.reach
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[])
     return axes
@@ -148,7 +148,7 @@ def _lines_below(figure: Figure, moving: MovingPanels, style: Style) -> Axes:
     legend = legend_below(figure, handles, style)
     below = 2.8 * style.line
     if legend is not None:
-        below += _height(legend)
+        below += artist_height(legend)
     total = figure.get_figheight() + high + below + style.line
     figure.set_figheight(total)
     left = 4 * style.line

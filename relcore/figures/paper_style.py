@@ -88,7 +88,8 @@ def blank_figure(style: Style, height: float) -> Figure:
     return figure
 
 
-def _add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **options: Any) -> Axes:
+def add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **options: Any) -> Axes:
+    """Axes whose lower left corner and size are given in inches."""
     width, height = figure.get_size_inches()
     return figure.add_axes((x / width, y / height, wide / width, high / height), **options)
 
@@ -101,7 +102,7 @@ def legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend 
     legend = None
     for columns in range(len(handles), 0, -1):
         legend = figure.legend(loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, **options)
-        if _width(legend) <= style.width - 0.1 or columns == 1:
+        if artist_width(legend) <= style.width - 0.1 or columns == 1:
             break
         legend.remove()
     if legend:
@@ -113,11 +114,11 @@ def legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend 
 def fit_to(text: Text, room: float) -> None:
     """Reduce the font of a text, to `_SMALLEST` points at least, until the text fits into `room` inches. If
     it is still too long, cut it in the middle."""
-    while _width(text) > room and text.get_fontsize() > _SMALLEST:
+    while artist_width(text) > room and text.get_fontsize() > _SMALLEST:
         text.set_fontsize(max(_SMALLEST, 0.95 * text.get_fontsize()))
     whole = text.get_text()
     for left_out in range(2, len(whole)):
-        if _width(text) <= room:
+        if artist_width(text) <= room:
             return
         kept = len(whole) - left_out
         text.set_text(f"{whole[: kept - kept // 2]}…{whole[len(whole) - kept // 2 :]}")
@@ -144,9 +145,11 @@ def color_bar(axes: Axes, colors: Colormap, style: Style, **options: Any) -> Col
     return bar
 
 
-def _width(artist: Artist) -> float:
+def artist_width(artist: Artist) -> float:
+    """The width of a drawn artist in inches."""
     return artist.get_window_extent().width / artist.get_figure().dpi
 
 
-def _height(artist: Artist) -> float:
+def artist_height(artist: Artist) -> float:
+    """The height of a drawn artist in inches."""
     return artist.get_window_extent().height / artist.get_figure().dpi

@@ -269,7 +269,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     figure.add_scatter(
         x=x,
         y=y,
-        text=[name if side else "" for name, side in zip(_cut(names), sides, strict=True)],
+        text=[name if side else "" for name, side in zip(cut_names(names), sides, strict=True)],
         hovertext=[_hover(name, hover) for name, hover in zip_longest(names, diagram.hover)],
         hoverinfo="text",
         customdata=list(range(len(names))),
@@ -358,7 +358,7 @@ def _add_player(figure: go.Figure, titles: list[str], theme: Theme) -> None:
     buttons = play_buttons(plays, still)
     steps = [
         {"label": title, "method": "animate", "args": [[str(number)], still]}
-        for number, title in enumerate(_cut(titles))
+        for number, title in enumerate(cut_names(titles))
     ]
     names = {"size": 11, "color": theme.muted}
     if (len(titles) - 1) * max(map(len, titles)) > _MOST_NAMED:
@@ -384,7 +384,7 @@ def _add_player(figure: go.Figure, titles: list[str], theme: Theme) -> None:
 LONGEST = 24
 
 
-def _cut(names: Sequence[Any]) -> list[str]:
+def cut_names(names: Sequence[Any]) -> list[str]:
     """Cut names at their ends to `LONGEST` characters. If distinct names would become equal, they are cut in
     the middle or at the beginning instead."""
     whole = [name_of(name) for name in names]

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from relcore.figures.matrices import Matrices, MatrixPanel, label_step, name_of
-from relcore.figures.screen import LONGEST, ON_PAPER, _cut, new_figure, plain_text
+from relcore.figures.screen import LONGEST, ON_PAPER, cut_names, new_figure, plain_text
 from relcore.figures.style import LIGHT, Theme, ramp_of, text_on
 
 _HOVER = "%{hovertext}<extra></extra>"
@@ -152,7 +152,7 @@ def _matrix_axes(
         "tickangle": -35 if turned else 0,
         "title": {"text": plain_text(data.column_title), "standoff": 6, **title_style},
     }
-    rows = _cut(panel.rows)
+    rows = cut_names(panel.rows)
     if data.numbered(panel, room.signs) and not _in_two_lines(panel.columns, room.signs):
         rows = [f"{name}  <b>{number}</b>" for number, name in enumerate(rows, 1)]
     every = label_step(n_rows, n_rows * room.cell_height / 15)
@@ -182,7 +182,7 @@ def _column_names(data: Matrices, panel: MatrixPanel, room: _Room) -> tuple[list
     if not any(isinstance(name, str) for name in panel.columns):
         every = label_step(len(panel.columns), room.panel / (_SIGN * (longest + 1)))
     turned = every == 1 and longest > 2 and (longest + 1) * _SIGN > room.cell
-    return _cut(panel.columns), every, turned
+    return cut_names(panel.columns), every, turned
 
 
 def _draw_panel(

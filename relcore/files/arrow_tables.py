@@ -17,7 +17,7 @@ from pyarrow import types
 from relcore.files.columns import Columns
 from relcore.files.formats import MAPPED, Regions
 from relcore.files.tables import Batch, OpenedTable, fixed_width
-from relcore.files.vector_cells import _is_list
+from relcore.files.vector_cells import is_list_type
 
 
 def _of_names(table: OpenedTable, places: Sequence[int], batches: Iterable[Any]) -> Iterator[Batch]:
@@ -113,7 +113,7 @@ class ArrowTable(OpenedTable):
     def _region(self, column: Any) -> tuple[int, str, tuple[int, int]] | None:
         """The position, in the mapped file, of the lists of a column; None if they cannot be mapped."""
         kind = column.type
-        if not _is_list(kind) or not types.is_floating(kind.value_type) or column.null_count:
+        if not is_list_type(kind) or not types.is_floating(kind.value_type) or column.null_count:
             return None
         values = column.flatten()
         width = fixed_width(kind)

@@ -24,7 +24,7 @@ from relcore.files.tables import (
     fixed_width,
 )
 from relcore.files.text_tables import DelimitedTable, ObjectLines, TextLines, TextRows, no_rows
-from relcore.files.vector_cells import _is_number, is_vectors, vectors_of
+from relcore.files.vector_cells import is_number_type, is_vectors, vectors_of
 
 ARROW_SUFFIXES = (".arrow", ".feather")
 TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", *ARROW_SUFFIXES)
@@ -46,7 +46,7 @@ class Tables(Format):
         table = table_of(path, rows=ROWS_TO_LOOK_AT)
         # If columns have types, only floats count as dimensions, because whole numbers seldom are.
         if isinstance(table, TextRows):
-            fits = _is_number
+            fits = is_number_type
         else:
             fits = types.is_floating
         numbers = sum(fits(field.type) for field in table.schema)

@@ -20,7 +20,7 @@ from pyarrow import types
 from relcore.base.errors import quote
 from relcore.files.columns import Choices, Columns, ColumnValues, assign, assign_metadata
 from relcore.files.formats import Regions
-from relcore.files.vector_cells import NUMBER_TEXT, _is_list, _is_number, decode_array, is_vectors
+from relcore.files.vector_cells import NUMBER_TEXT, decode_array, is_list_type, is_number_type, is_vectors
 
 ColumnKind = Literal["image", "text", "number", "other"]
 BATCH_ROWS = 4096
@@ -206,10 +206,10 @@ def _held(kind: Any) -> tuple[str, str]:
         return _held(kind.storage_type)
     if types.is_dictionary(kind):
         return _held(kind.value_type)
-    if _is_list(kind) and (_is_list(kind.value_type) or types.is_boolean(kind.value_type)):
+    if is_list_type(kind) and (is_list_type(kind.value_type) or types.is_boolean(kind.value_type)):
         return "mixed", f"expected numbers or one list of numbers per row, got {kind}"
     for held, tests in (
-        ("numbers", (_is_number,)),
+        ("numbers", (is_number_type,)),
         ("text", (types.is_string, types.is_large_string, types.is_string_view)),
         ("flags", (types.is_boolean,)),
         ("vectors", (is_vectors,)),

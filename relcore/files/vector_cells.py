@@ -68,15 +68,17 @@ def decode_array(column: Any) -> Any:
     return column
 
 
-def _is_number(kind: Any) -> bool:
+def is_number_type(kind: Any) -> bool:
+    """Whether the cells of an Arrow type are numbers."""
     return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
 
 
-def _is_list(kind: Any) -> bool:
+def is_list_type(kind: Any) -> bool:
+    """Whether the cells of an Arrow type are lists."""
     lists = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
     return any(getattr(types, test)(kind) for test in lists)
 
 
-def is_vectors(kind: Any, of: Callable[[Any], bool] = _is_number) -> bool:
+def is_vectors(kind: Any, of: Callable[[Any], bool] = is_number_type) -> bool:
     """Whether an Arrow type is a list whose items are accepted by `of`. By default, items must be numbers."""
-    return _is_list(kind) and of(kind.value_type)
+    return is_list_type(kind) and of(kind.value_type)

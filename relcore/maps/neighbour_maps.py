@@ -37,7 +37,7 @@ COMPILING = "preparing UMAP, only the first time"
 OTHERS = "placing the other rows"
 
 
-def _placing(number: int) -> str:
+def stage_of_placing(number: int) -> str:
     return f"placing space {number}"
 
 
@@ -83,12 +83,14 @@ EXACT_ROWS = 100_000
 PLACED_AT_ONCE = 20_000
 
 
-def _umap(
+def umap_maps(
     fit: Callable[[np.ndarray | DerivedRows, ReductionSpec, Stages], Any],
     matrices: Sequence[np.ndarray | DerivedRows],
     spec: ReductionSpec,
     stages: Stages,
 ) -> list[np.ndarray]:
+    """The UMAP map of the first matrix, and the rows of the others placed on it, each (n, 2) or (n, 3). `fit`
+    fits the map on at most `FITTED_ROWS` rows."""
     first, *others = matrices
     fitted = random_rows(len(first), FITTED_ROWS, spec.random_state)
     is_whole = len(fitted) == len(first)
@@ -98,10 +100,11 @@ def _umap(
         picture = np.empty((len(first), spec.n_components), dtype=np.float32)
         rest = np.setdiff1d(np.arange(len(first)), fitted)
         stages.begin(OTHERS)
-        picture[fitted], picture[rest] = pictures[0], _place_rows(model, first, rest, PLACED_AT_ONCE, stages)
+        picture[fitted] = pictures[0]
+        picture[rest] = _place_rows(model, first, rest, PLACED_AT_ONCE, stages)
         pictures = [picture]
     for number, X in enumerate(others, 2):
-        stages.begin(_placing(number))
+        stages.begin(stage_of_placing(number))
         size = PLACED_AT_ONCE
         if n_fitted(len(X), spec) == len(X):
             size = len(X)
@@ -111,9 +114,9 @@ def _umap(
 
 def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
     """Fit a model of umap-learn on the rows of X (n, d), with one thread."""
-    if not _compile.cache_info().currsize:
+    if not compile_umap.cache_info().currsize:
         stages.begin(COMPILING)
-        _compile()
+        compile_umap()
     import umap
 
     stages.begin(NEIGHBOURS)
@@ -228,7 +231,7 @@ def _place_rows(
 
 
 @cache
-def _compile() -> None:
+def compile_umap() -> None:
     import umap
 
     rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
@@ -306,7 +309,7 @@ class _IterationCount:
         self._stages.count(self._n, self._total, "iteration")
 
 
-def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
+def tsne_maps(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
     """The map of a sample of the first matrix, and the samples of the others placed on it. Rows outside the
     samples are NaN."""
     stages.begin(NEIGHBOURS)
@@ -316,7 +319,7 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
     embedding = _fit_tsne(samples[0], spec, stages, count)
     coordinates = [embedding]
     for number, sample in enumerate(samples[1:], 2):
-        stages.begin(_placing(number))
+        stages.begin(stage_of_placing(number))
         count.begin(_PLACING)
         coordinates.append(embedding.transform(sample, n_iter=_PLACING))
     pictures = [np.full((len(matrix), spec.n_components), np.nan, dtype=np.float32) for matrix in matrices]

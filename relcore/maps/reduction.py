@@ -20,11 +20,11 @@ from relcore.maps.neighbour_maps import (
     NEIGHBOURS,
     OTHERS,
     TorchUmap,
-    _compile,
-    _placing,
-    _tsne,
-    _umap,
+    compile_umap,
     fit_umap,
+    stage_of_placing,
+    tsne_maps,
+    umap_maps,
 )
 from relcore.maps.principal_axes import (
     ReductionSpec,
@@ -59,10 +59,10 @@ def reduce_spaces(
     need_drawable(shapes, spec)
     draw = {
         "pca": _pca,
-        "umap": partial(_umap, fit_umap),
-        "umap-gpu": partial(_umap, TorchUmap),
-        "tsne": _tsne,
-        "tsne-gpu": _tsne,
+        "umap": partial(umap_maps, fit_umap),
+        "umap-gpu": partial(umap_maps, TorchUmap),
+        "tsne": tsne_maps,
+        "tsne-gpu": tsne_maps,
     }[spec.method]
     stages = Stages(report or silent, _plan(shapes, spec))
     if spec.fit == "first":
@@ -91,7 +91,7 @@ def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[
         if number == 1 or spec.fit == "apart":
             stages += _stages(n, d, spec, number == 1)
         else:
-            stages.append((_placing(number), _placing_seconds(n, n_fitted(shapes[0][0], spec), d)))
+            stages.append((stage_of_placing(number), _placing_seconds(n, n_fitted(shapes[0][0], spec), d)))
     return stages
 
 
@@ -116,7 +116,7 @@ def _stages(n: int, d: int, spec: ReductionSpec, is_first: bool) -> list[tuple[s
         return [(EPOCHS, 1 + 1e-4 * fitted), *rest]
     epochs = 500 if fitted <= 10_000 else 200  # as in umap-learn
     stages = []
-    if is_first and not _compile.cache_info().currsize:
+    if is_first and not compile_umap.cache_info().currsize:
         stages.append((COMPILING, 9.0))
     stages.append((NEIGHBOURS, 0.1 + 2.5e-11 * fitted * fitted * d))
     stages.append((GRAPH, 0.1 + 3e-5 * fitted))

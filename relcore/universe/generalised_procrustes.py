@@ -26,7 +26,8 @@ def known_rows(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tuple
     return rows[rows >= 0], places[rows >= 0]
 
 
-def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
+def mean_and_scale(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
+    """The mean (d,) of the rows, and their root mean square distance from it. With `unit`, of unit rows."""
     if not len(X):
         raise NoCommonId(f"{name}: expected rows that another space has, got none; leave this space out")
     if unit:
@@ -43,7 +44,8 @@ def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
     return mean, float(largest * np.sqrt(np.mean((spread / largest) ** 2)))
 
 
-def _centred(X: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
+def centred_rows(X: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
+    """The rows (n, d) less the mean, divided by the scale. With `unit`, of unit rows."""
     if unit:
         X = unit_rows(X)
     else:
@@ -55,11 +57,11 @@ def align(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, u
     """The rows of a space, centred and scaled, as an array (n, d) for the n row numbers `own`; zero where the
     space lacks the row (−1)."""
     rows = np.zeros((len(own), space.dimension), np.float32)
-    rows[own >= 0] = _centred(space.vectors[own[own >= 0]], mean, scale, unit)
+    rows[own >= 0] = centred_rows(space.vectors[own[own >= 0]], mean, scale, unit)
     return rows
 
 
-def _rotations(
+def fit_rotations(
     fitted: Sequence[np.ndarray], present: np.ndarray, rounds: int, names: Sequence[str]
 ) -> list[np.ndarray]:
     """Fit the maps Rᵢ (dᵢ, D), with orthonormal rows, that minimise the distances of rows from their mean

@@ -41,11 +41,11 @@ from relcore.spaces.space import LatentSpace, MatrixLike, matrix
 from relcore.spaces.split import row_keys
 from relcore.universe.generalised_procrustes import (
     Grid,
-    _centre,
-    _centred,
-    _rotations,
     align,
+    centred_rows,
+    fit_rotations,
     known_rows,
+    mean_and_scale,
     mean_place,
 )
 from relcore.universe.retrieval import FEWEST_ROWS, labels_of_rows, retrieval, scores_of_pairs
@@ -344,8 +344,8 @@ class Universe(Reported):
                 f" rows, got {len(rows)} and {len(tested)}; encode the same items (ids such as"
                 f" {quote(self.ids[:2])})"
             )
-        mean, scale = _centre(space.vectors[rows], self.unit, space.name)
-        fitted = _centred(space.vectors[rows], mean, scale, self.unit)
+        mean, scale = mean_and_scale(space.vectors[rows], self.unit, space.name)
+        fitted = centred_rows(space.vectors[rows], mean, scale, self.unit)
         rotation, _ = Engine().rotation(Engine().product(fitted.T, places))
         made = FittedMember(
             name,
@@ -499,7 +499,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
         ids, rows = _shared_ids_and_rows(spaces)
         train, test = self._split(spaces, ids, rows)
         centres = [
-            _centre(space.vectors[own[train][own[train] >= 0]], self.unit, space.name)
+            mean_and_scale(space.vectors[own[train][own[train] >= 0]], self.unit, space.name)
             for space, own in zip(spaces, rows, strict=True)
         ]
         fitted = []
@@ -511,7 +511,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
         test_present = rows[:, test] >= 0
         report(1, 4, "rotating")
         with one_thread_products():  # with such small matrices, two threads take longer than one
-            rotations = _rotations(fitted, present, self.rounds, [space.name for space in spaces])
+            rotations = fit_rotations(fitted, present, self.rounds, [space.name for space in spaces])
         places = [X @ rotation for X, rotation in zip(fitted, rotations, strict=True)]
         test_places = [X @ rotation for X, rotation in zip(tested, rotations, strict=True)]
         report(2, 4, "scoring held-out rows")
