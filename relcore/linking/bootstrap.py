@@ -330,7 +330,7 @@ class _Bootstrap:
         else:
             certain = np.r_[np.ones(n_seeds), np.zeros_like(right)]
         pairs = np.hstack([seeds, links])
-        n_kept = np.count_nonzero(certain >= precision)
+        n_kept = int(np.count_nonzero(certain >= precision))
         verdict, reason = self._limit_verdict(verdict, reason, n_kept, precision)
         if n_anchors is not None:
             drawn = np.random.default_rng(self.random_state).permutation(np.arange(n_seeds, n_kept))
