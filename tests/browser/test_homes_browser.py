@@ -241,6 +241,7 @@ def test_a_brush_reaches_python_and_its_answer_the_panes(page, widget):
     wait_for(page, "selected", 2)
 
 
+@pytest.mark.slow
 def test_an_anchor_is_dragged_in_a_notebook_and_stays(page, monkeypatch):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(ROWS, 8))

@@ -130,7 +130,8 @@ def test_frames_of_a_training_are_drawn_as_they_come(watched, own, tmp_path):
     assert said.text_content() == "step 1"
 
 
-@pytest.mark.parametrize("motion", ["no-preference", pytest.param("reduce", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
 def test_a_training_that_has_ended_is_played_to_its_end_by_itself(watched, own, motion):
     pytest.importorskip("torch")
     watched.emulate_media(reduced_motion=motion)
