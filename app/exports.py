@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import messages
+from app import messages, session
 from app.page_settings import menu
 from relcore.base.access import is_shared
 from relcore.base.errors import SpaceError
@@ -90,7 +90,10 @@ def figure(drawn: Exportable, key: str, bar: str = "") -> None:
 
 
 def download(label: str, data: Any, name: str, media: str, key: str, **look: Any) -> None:
-    """Draw a button that downloads a file without another run of the page."""
+    """Draw a button that downloads a file without another run of the page. `data` is the content, or a
+    function that returns it later, with the rights of this session."""
+    if callable(data):
+        data = session.with_rights(data)
     look = {"icon": ":material/download:", "on_click": "ignore"} | look
     st.download_button(label, data, name, media, key=key, **look)
 

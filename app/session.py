@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ _MEMBER = "relscope.member"
 _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
 _AWAITED = "relscope.encodings-awaited"
+# The rights of the session whose function runs now, outside the run of a page.
+_carried: ContextVar[AccessContext | None] = ContextVar("carried rights", default=None)
 # Keys of the session state: the encodings to submit; whether to compare their spaces.
 ENCODE = "relscope.encode"
 COMPARE_ENCODED = "relscope.compare-when-encoded"
@@ -299,7 +302,28 @@ def member() -> Member:
     return st.session_state[_MEMBER]
 
 
-set_asker(lambda: member().asker if get_script_run_ctx(suppress_warning=True) else AccessContext())
+def with_rights(function: Callable[[], Any]) -> Callable[[], Any]:
+    """The function with the rights that this session has now. The browser asks for a download when no page
+    runs; without these rights, the function could read no upload."""
+    rights = member().asker
+
+    def call() -> Any:
+        token = _carried.set(rights)
+        try:
+            return function()
+        finally:
+            _carried.reset(token)
+
+    return call
+
+
+def _asker() -> AccessContext:
+    if get_script_run_ctx(suppress_warning=True):
+        return member().asker
+    return _carried.get() or AccessContext()
+
+
+set_asker(_asker)
 
 
 def notify(text: str) -> None:

@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app import compute, messages, saving, session, undo
+from app import compute, exports, messages, saving, session, undo
 from app.compare.headline import comparing
 from app.named_files import with_file_paths
 from app.page_settings import menu, open_tab
@@ -333,13 +333,12 @@ def _session_file(workspace: Workspace) -> None:
             return
         digests = {spec: compute.digest_or_blank(spec) for spec in workspace.spaces}
         chosen = session.selection()
-        st.download_button(
+        exports.download(
             "Save session",
-            data=lambda: session_file(workspace, digests, chosen),
-            file_name="relscope-session.json",
-            mime="application/json",
-            icon=":material/download:",
-            on_click="ignore",
+            lambda: session_file(workspace, digests, chosen),
+            "relscope-session.json",
+            "application/json",
+            "toolbar.save",
             width="stretch",
         )
         if has_own_data(workspace):
@@ -380,13 +379,13 @@ def _save_with_data(workspace: Workspace, digests: dict[SpaceSpec, str], chosen:
     except SpaceError as error:
         st.caption(f":material/folder_zip: No *Save with data*: {plain(str(error))}")
         return
-    st.download_button(
+    exports.download(
         "Save with data",
-        data=archive.to_bytes,
-        file_name="relscope-session.zip",
-        mime="application/zip",
+        archive.to_bytes,
+        "relscope-session.zip",
+        "application/zip",
+        "toolbar.save-with-data",
         icon=":material/folder_zip:",
-        on_click="ignore",
         width="stretch",
         help="One file to send: the session and the vectors of its spaces.",
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, session
+from app import compute, exports, session
 from app.compare.search import found_by
 from app.compare.tags import tag_menu, tags_list
 from app.glossary.card import caption
@@ -74,15 +74,13 @@ def _downloads(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items
         ("Download CSV", "csv", delimited_text, "text/csv"),
         ("Download Parquet", "parquet", pd.DataFrame.to_parquet, "application/vnd.apache.parquet"),
     ):
-        st.download_button(
+        exports.download(
             title,
             lambda write=write: write(_table(workspace, pair, rows, items)),
             f"relscope-selection.{suffix}",
             mime,
-            icon=":material/download:",
-            on_click="ignore",
+            f"selection.{suffix}",
             help="All columns of the selected rows. In a script, `relcore.read_selection` reads it.",
-            key=f"selection.{suffix}",
         )
 
 

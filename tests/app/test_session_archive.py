@@ -63,11 +63,11 @@ def test_uploads_are_saved_after_the_run_of_the_page(monkeypatch, tmp_path):
     """The browser asks for the archive when no page runs; then no file of a session may be read."""
     offered = {}
 
-    def offer(label, *given, data=None, **look):
+    def offer(label, data, *given, **look):
         offered[label] = data
         return False
 
-    monkeypatch.setattr("app.toolbar.st.download_button", offer)
+    monkeypatch.setattr("app.exports.st.download_button", offer)
     session = Session(place=("data",))
     rng = np.random.default_rng(0)
     uploads = []
