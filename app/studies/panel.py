@@ -25,9 +25,10 @@ from relcore.base.records import parse, without_paths
 from relcore.base.report import delimited_text
 from relcore.base.settings import Setting
 from relcore.figures.export import chart_exportable
+from relcore.runs.jobs import in_words
 from relcore.studies.papers import PaperRow, named_rows, rows_of_study
 from relcore.studies.report import StudyChart, study_report
-from relcore.studies.runs import StudyRuns, run_row
+from relcore.studies.runs import StudyProgress, StudyRuns, run_row
 from relcore.studies.study import Study, StudySpec, study_of
 
 _GIVEN = "relscope.given-"
@@ -245,10 +246,7 @@ def _follow(runs: StudyRuns) -> None:
         saved = f"{standing.done:,} of {counted(standing.total, 'run')} saved"
         st.progress(share, text=f"Stopping … {saved}. Unfinished runs start again at Resume.")
         return
-    # The first run also loads libraries, so the time left is unknown before one is done.
-    left = ""
-    if standing.done:
-        left = f" · {cost_in_words(standing.seconds_left)} left"
+    left = _left_in_words(standing)
     with st.container(horizontal=True, vertical_alignment="center"):
         now = "starting"
         if standing.running:
@@ -258,6 +256,16 @@ def _follow(runs: StudyRuns) -> None:
         st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=_stop, args=(runs,))
     if standing.message:
         st.progress(standing.part, text=plain(standing.message))
+
+
+def _left_in_words(standing: StudyProgress) -> str:
+    """The time left, as estimated from the runs that are done, or the time so far before one is done: the
+    first runs also load libraries and train networks that all runs use."""
+    if standing.done:
+        return f" · {cost_in_words(standing.seconds_left)} left"
+    if standing.running:
+        return f" for {in_words(standing.seconds_so_far)} · the first runs take longest"
+    return ""
 
 
 def _stop(runs: StudyRuns) -> None:

@@ -20,7 +20,7 @@ from relcore.studies.study import Settings, Study, StudySpec
 
 AFTER_OTHERS = -1  # a grid takes minutes, so jobs that somebody waits for run first
 _STATES = ("running", "queued", "failed", "cancelled")
-_RUNS_BEFORE = 10
+_RUNS_BEFORE = 3
 _MOST_SHOWN = 40  # number of characters of a list in the table of runs
 
 
@@ -68,6 +68,7 @@ class StudyProgress:
     stopped: bool = False
     begun: float = 0.0  # sum of the finished shares of the running runs
     part: float = 0.0  # finished share of the step that `message` names
+    seconds_so_far: float = 0.0  # of the running run that began first
 
     @property
     def under_way(self) -> bool:
@@ -166,6 +167,7 @@ class StudyRuns:
             bool(states["cancelled"]),
             sum(share for share, _ in self._shares(queue, running)),
             _counted_share(running[0][1]) if running else 0.0,
+            max((status.seconds for _, status in running), default=0.0),
         )
 
     def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:

@@ -59,6 +59,10 @@ def test_a_study_that_is_being_stopped_says_so(first_start, monkeypatch):
     (bar,) = first_start.get("progress")
     assert bar.proto.text.endswith("about 2 min left")
     assert "studies.stop" in first_start.keys
+    run(replace(progress, done=0, seconds_so_far=100.0))
+    (bar,) = first_start.get("progress")
+    assert bar.proto.text == "0 of 45 runs done, 2 under way for 2 min · the first runs take longest"
+    run(progress)
     monkeypatch.setattr(StudyRuns, "stop", lambda runs, queue: None)
     first_start.click("studies.stop")
     (bar,) = first_start.get("progress")

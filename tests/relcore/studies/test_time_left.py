@@ -25,3 +25,17 @@ def test_the_time_left_falls_with_the_clock_or_the_count_of_a_run(tmp_path, last
     queue.store.put(runs.keys[3], {}, {"settings": {"n": 3}, "seconds": 10.0})
     running = [(SimpleNamespace(key=runs.keys[0]), JobStatus("running", counted, 10, seconds=lasted))]
     assert runs._left(queue, True, running) == pytest.approx(left)
+
+
+def test_few_slow_runs_renew_the_pace(tmp_path):
+    study = SimpleNamespace(
+        kind="a-study",
+        version=1,
+        runs=lambda settings: [{"n": n} for n in range(10)],
+        seconds=lambda settings: 10.0,
+    )
+    runs = StudyRuns(study, SimpleNamespace(settings={}))
+    store = Store(tmp_path)
+    for number in range(3):
+        store.put(runs.keys[number], {}, {"settings": {"n": number}, "seconds": 50.0})
+    assert runs.pace(store) == pytest.approx(3.0), "half of the way from 1 to 5"
