@@ -1,4 +1,4 @@
-"""Check whether one model made all rows of an opened file. The result is a sentence, a map and the ids of the
+"""Check whether one model made all rows of a space. The result is a sentence, a map and the ids of the
 rows."""
 
 from __future__ import annotations
@@ -46,24 +46,28 @@ class CheckInputs:
 
 
 def draw(workspace: Workspace) -> None:
-    """Draw a switch, and the check below it. The switch needs an opened file with more than 500 rows."""
+    """Draw a switch, and the check below it. The switch needs a space with more than 500 rows."""
     _PANEL.draw(workspace)
 
 
 def inputs(workspace: Workspace) -> CheckInputs | None:
     labels = space_labels(workspace.spaces)
     spaces = compute.readable_spaces(workspace.spaces)  # the table above shows why others cannot be read
-    opened = [spec for spec in spaces if spec.source == "file" and len(spaces[spec]) > FEWEST_ROWS]
+    large = [spec for spec in spaces if len(spaces[spec]) > FEWEST_ROWS]
+    large.sort(key=lambda spec: spec.source != "file")  # opened files come first
     with st.container(horizontal=True, vertical_alignment="center"):
-        label = "Check: did one model make all rows of a file?"
-        wanted = st.toggle(label, key="check.more", disabled=not opened, width="content")
-        if not opened:
-            st.caption(f"Load a file with more than {FEWEST_ROWS:,} rows to check it.", width="content")
-    if not (opened and wanted):
+        label = "Check: did one model make all rows of a space?"
+        wanted = st.toggle(label, key="check.more", disabled=not large, width="content")
+        if not large:
+            st.caption(
+                f"No space here has more than {FEWEST_ROWS:,} rows. Load one above to check it.",
+                width="content",
+            )
+    if not (large and wanted):
         return None
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        look = {"format_func": labels.get, "key": f"check.space-{place_of(opened)}", "width": 260}
-        spec = remembered(st.selectbox, "Space", opened, **look)
+        look = {"format_func": labels.get, "key": f"check.space-{place_of(large)}", "width": 260}
+        spec = remembered(st.selectbox, "Space", large, **look)
         width = spaces[spec].dimension
         others = [one for one in spaces if one != spec and spaces[one].dimension == width]
         key = f"check.trusted-{place_of(others, spec)}"

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import streamlit as st
 
-from app import compute, exports, messages
+from app import compute, exports, messages, session
 from app.page_settings import remembered
 from app.plain_text import plain
 from app.results import place_of
@@ -27,6 +27,7 @@ from relcore.spaces.space import LatentSpace
 
 _MADE = "relscope.check-repaired"  # state key: the spaces that the user had repaired last
 _WITHOUT = "none: link the two parts"
+_FILES = ["csv", "tsv", "parquet", "jsonl", "npz"]
 
 
 def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) -> None:
@@ -42,17 +43,15 @@ def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) ->
         " writes a new file. Your file stays as it is. Embedding the rows again is better, if you can."
     )
     ids = space.ids[small]
+    uploaded = _uploaded(ids, space.dimension)
+    others = list(dict.fromkeys([*uploaded, *others]))
     again = [one for one in others if one != spec and _n_again(one, ids, space.dimension) >= PAIRED]
     choices: list[SpaceSpec | str] = [*again]
     if min(n_small, n_large) >= LINKABLE:
         choices.append(_WITHOUT)
     if not choices:
-        needs = (
-            f"It needs {PAIRED} or more of these rows, embedded again by the model of the larger part (300"
-        )
-        needs += " are better): download their ids above, embed them, and load the file here."
         st.button("Make the repaired file", key="check.repair", icon=":material/build:", disabled=True)
-        st.caption(f"{needs} Without them, it needs {LINKABLE:,} rows of each model.")
+        st.caption(f"Without rows embedded again, it needs {LINKABLE:,} rows of each model.")
         return
     labels = space_labels(others)
     chosen = remembered(
@@ -68,10 +67,47 @@ def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) ->
     if chosen != _WITHOUT:
         pairs = compute.load_space(chosen)
     asked = (space.digest, pairs.digest if pairs else "")
-    if st.button("Make the repaired file", key="check.repair", icon=":material/build:"):
+    # An upload is made for the repair, so that it needs no further click.
+    if chosen in uploaded or st.button("Make the repaired file", key="check.repair", icon=":material/build:"):
         st.session_state[_MADE] = asked
     if st.session_state.get(_MADE) == asked:
         _draw_repaired(space, found, pairs)
+
+
+def _uploaded(ids: np.ndarray, dimension: int) -> list[SpaceSpec]:
+    """An uploader of rows embedded again. Returns the space of the uploaded file if it has enough of these
+    ids; otherwise, a message says what is missing."""
+    uploaded = st.file_uploader(
+        f"Rows embedded again: a table with a column id and {counted(dimension, 'column')} of numbers, or an"
+        " .npz with ids and vectors",
+        _FILES,
+        key="check.again-file",
+        help=f"Download the ids above, and embed {PAIRED} or more of these rows (300 are better) with the"
+        " model of the larger part. Keep their ids.",
+    )
+    if uploaded is None:
+        return []
+    spec = SpaceSpec("file", str(session.keep_upload(uploaded)))
+    try:
+        given = compute.load_space(spec)
+    except SpaceError as error:
+        messages.error(error)
+        return []
+    if given.dimension != dimension:
+        messages.error(
+            f"{uploaded.name}: expected {dimension:,} dimensions, as the other rows have, got"
+            f" {given.dimension:,}; embed the rows with the model of the larger part"
+        )
+        return []
+    n = _n_again(spec, ids, dimension)
+    if n < PAIRED:
+        messages.error(
+            f"{uploaded.name}: expected {PAIRED} or more ids of the smaller part, got {n:,} among its"
+            f" {counted(len(given), 'row')}; keep the ids of the download above in a column id"
+        )
+        return []
+    st.caption(f":material/check: {plain(uploaded.name)}: {n:,} of the {len(ids):,} rows, embedded again.")
+    return [spec]
 
 
 def _n_again(spec: SpaceSpec, ids: np.ndarray, dimension: int) -> int:

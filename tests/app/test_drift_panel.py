@@ -3,6 +3,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -193,7 +194,19 @@ def test_a_check_that_cannot_run_is_disabled_and_says_what_it_needs(tmp_path):
     few = save_space(tmp_path / "few.npz", FIRST(400))
     at = check_page(Workspace((few,), few, few))
     assert at.toggle(key="check.more").disabled
-    assert "more than 500 rows" in at.caption[0].value
+    assert "No space here has more than 500 rows" in at.caption[0].value
+
+
+def test_a_check_needs_no_file_of_the_users_own():
+    at = check_page(Workspace(BUNDLED, *BUNDLED))
+    assert not at.toggle(key="check.more").disabled
+    assert not at.caption
+
+
+def _table_of(vectors, ids):
+    table = pd.DataFrame(vectors, columns=[f"d{place}" for place in range(vectors.shape[1])])
+    table.insert(0, "id", ids)
+    return table.to_csv(index=False).encode()
 
 
 def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
@@ -215,7 +228,20 @@ def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
     assert abs(counts["smaller part"] - 100) < 20
     assert at.get("plotly_chart")
     assert at.button(key="check.repair").disabled
-    assert any("It needs 10 or more of these rows" in one.value for one in at.caption)
+    (uploader,) = at.file_uploader
+    assert "a column id and" in uploader.label
+    ids = load(mixed).ids[700:]
+    uploader.set_value(
+        ("other.csv", _table_of(FIRST(40), [f"other {row}" for row in range(40)]), "text/csv")
+    ).run()
+    assert "expected 10 or more ids of the smaller part" in at.error[0].value
+    at.file_uploader(key="check.again-file").set_value(
+        ("again.csv", _table_of(FIRST(100), ids), "text/csv")
+    ).run()
+    assert not at.exception
+    assert not at.error
+    assert any(one.value.startswith("Mapped ") and "held-out pairs" in one.value for one in at.markdown)
+    assert "check.repaired" in {one.key for one in at.get("download_button")}
 
 
 def test_a_file_of_two_models_is_repaired_by_rows_embedded_again(tmp_path, monkeypatch):
