@@ -42,6 +42,7 @@ def main(
             access.check_environment()
             from relcore.commands.outputs import need_unread
             from relcore.files import confined
+            from relcore.runs.progress_line import without_line
             from relcore.runs.store import in_use
 
             stopping.stop_gracefully()
@@ -57,6 +58,7 @@ def main(
             if not options.serves and not check:
                 os.environ.pop("RELSCOPE_SHARE", None)
             around.enter_context(in_use())
+            around.enter_context(without_line())  # commands draw their own bar
             if sys.stdout.isatty():  # names and ids must not control a terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
             from relcore.commands.printing import errors_in_junit, finish

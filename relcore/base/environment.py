@@ -17,6 +17,7 @@ CONFINED = "RELSCOPE_CONFINED"
 STORE_GB = "RELSCOPE_STORE_GB"
 DEVICE = "RELSCOPE_DEVICE"
 GPU_GB = "RELSCOPE_GPU_GB"
+QUIET = "RELSCOPE_QUIET"  # 1: calls of the library draw no progress line
 DEVICE_HELP = "auto (a GPU where there is one), cpu, cuda, or one of several GPUs: cuda:1"
 
 

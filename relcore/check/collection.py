@@ -36,6 +36,7 @@ from relcore.passport.passport import FEWEST_ANCHORS, Passport
 from relcore.passport.passport import check as anchors_changed
 from relcore.passport.recipes import MIXED, UNCHANGED
 from relcore.passport.two_parts import FITTED, LEAST, SUSPECTED, Slope, parts_of
+from relcore.runs.progress_line import long_call
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.spaces.ids import RowNumbers
@@ -369,7 +370,7 @@ class Checked(Reported):
         ]
 
 
-@takes_kinds
+@long_call
 def check(
     space: MatrixLike,
     trusted: MatrixLike | Passport | None = None,

@@ -12,12 +12,12 @@ from scipy.sparse import csr_array
 
 from relcore.base.arguments import need_sequence
 from relcore.base.errors import NoCommonId, SpaceError, quote
-from relcore.base.kinds import takes_kinds
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
 from relcore.choose.looks import LOOKS, looks_at, planned_looks
 from relcore.choose.result import ModelChoice
+from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.relevance import JudgedQuery, discounted_precision, ndcg, relevance_of, same_label, search
@@ -301,7 +301,7 @@ def _labels(spaces: Sequence[LatentSpace], ids: np.ndarray) -> np.ndarray | None
     return agreed_labels(sides)
 
 
-@takes_kinds
+@long_call
 def choose(
     models: Sequence[MatrixLike],
     *,
@@ -346,4 +346,4 @@ def choose(
             )
         spaces += as_spaces(queries, [f"queries of model {place}" for place in range(1, len(models) + 1)])
         spec = replace(spec, has_queries=True)
-    return spec.run(spaces)
+    return spec.run(spaces, report=show_step)

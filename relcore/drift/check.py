@@ -50,6 +50,7 @@ from relcore.drift.verdict import (
     printed,
     small,
 )
+from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.comparison import class_labels
@@ -370,7 +371,7 @@ def shares_in_words(drift: Drift) -> dict[str, float]:
 _LENIENT = 0.5  # if rows paired at random have a lower ρ, a rotation explains much of ρ by chance
 
 
-@takes_kinds
+@long_call
 def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> Drift:
     """Compare two versions of the same rows, and measure what changed.
 
@@ -390,7 +391,7 @@ def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> 
     'new' can replace 'old' once all rows are embedded again
     """
     need_kind("spec", spec, DriftCheck)
-    return spec.run(as_spaces((old, new), ("old", "new")))
+    return spec.run(as_spaces((old, new), ("old", "new")), report=show_step)
 
 
 def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:

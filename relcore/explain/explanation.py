@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.kinds import takes_kinds
 from relcore.base.names import FEATURES
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
@@ -22,6 +21,7 @@ from relcore.explain.moved import MovedRows, moved_rows
 from relcore.explain.result import Explanation
 from relcore.explain.search import ReasonSearch
 from relcore.explain.words import are_words, frequency_family
+from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.spaces.matching import Match, agreed_labels, as_spaces, distinct_names, known_rows, match
@@ -164,7 +164,7 @@ def rows_that_change(
     return kinds, len(features)
 
 
-@takes_kinds
+@long_call
 def explain(
     source: MatrixLike,
     target: MatrixLike,
@@ -209,4 +209,4 @@ def explain(
     spaces = as_spaces((source, target, *others), ("source", "target", *("other",) * len(others)))
     items = items_of(spec.items)
     items.add(spaces[0], texts, columns)
-    return spec.explained(spaces, items)
+    return spec.explained(spaces, items, show_step)

@@ -15,7 +15,6 @@ import numpy as np
 
 from relcore.base.arguments import need_ids, need_kind, need_number, need_sequence, need_whole
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.kinds import takes_kinds
 from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import beside, percent_beside, short
 from relcore.base.rows import mean_row, unit_rows
@@ -43,6 +42,7 @@ from relcore.linking.held_out import (
 from relcore.linking.links_found import PROMISED, BootstrapResult, Round
 from relcore.linking.optimisation import LEARNING_RATE, MOST_STEPS, STEPS, optimise_anchors
 from relcore.linking.self_learning import MOST_ROWS, first_rotation, self_learn, whole
+from relcore.runs.progress_line import long_call, show_step
 from relcore.spaces.matching import as_space
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import row_keys
@@ -51,7 +51,7 @@ _FEWEST_UNPAIRED_ROWS = 8  # besides seeds: two for each of four held-out parts
 _FEWEST_UNSEEDED = 0.05  # minimum share of linked rows; for spaces without partners it was at most .04
 
 
-@takes_kinds
+@long_call
 def bootstrap_anchors(
     source: MatrixLike,
     target: MatrixLike,
@@ -127,11 +127,21 @@ def bootstrap_anchors(
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
     wanted = task.wanted(anchors, n_anchors, method)
     if method == "paper":
-        return task.result(*task.paper(wanted, after, steps, learning_rate), precision)
-    fit = task.self_learning(wanted, after)
+        return task.result(*task.paper(wanted, _with_step(after), steps, learning_rate), precision)
+    fit = task.self_learning(wanted, _with_step(after))
     if anchors is None:
         return task.result(*fit, precision, n_anchors=n_anchors)
     return task.result(*fit, precision, partners_of=wanted)
+
+
+def _with_step(after: Callable[[Sequence[Round]], object]) -> Callable[[Sequence[Round]], object]:
+    """The caller's function `after`, which also shows the round in the line of the call."""
+
+    def after_round(rounds: Sequence[Round]) -> None:
+        show_step(0, 0, f"round {len(rounds)}")
+        after(rounds)
+
+    return after_round
 
 
 def _need_numbers(

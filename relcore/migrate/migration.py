@@ -57,6 +57,7 @@ from relcore.migrate.trial import (
 )
 from relcore.migrate.verdict import NEIGHBOURS, OptionScore
 from relcore.runs.entries import BundledResults
+from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.relevance import JudgedQuery, K, search
@@ -398,7 +399,7 @@ NEW = MiniLM()
 TASK = Migration(n_pairs=300)
 
 
-@takes_kinds
+@long_call
 def migrate(
     old: MatrixLike,
     new: MatrixLike,
@@ -441,7 +442,7 @@ def migrate(
         if len(queries) != 2:
             raise SpaceError(f"queries: expected those of both models, two spaces, got {len(queries):,}")
         spaces += as_spaces(queries, ("space", "space"))
-    return spec.run(spaces)
+    return spec.run(spaces, report=show_step)
 
 
 @takes_kinds

@@ -20,6 +20,7 @@ from relcore.base.numbers import and_list, counted, short
 from relcore.base.report import Report, Reported, Table
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Task
+from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.score import share_interval
@@ -341,11 +342,11 @@ def _with_deviation(mean: float, deviation: float) -> str:
     return f"{short(mean)} ± {short(deviation)}"
 
 
-@takes_kinds
+@long_call
 def stitch_matrix(
     spaces: Sequence[MatrixLike],
     spec: StitchSpec = StitchSpec(),
-    report: Progress = silent,
+    report: Progress = show_step,
     heads: Sequence[Any] | None = None,
     decoders: Sequence[Any] | None = None,
     items: Any = None,

@@ -32,6 +32,7 @@ from relcore.engine.engine import Engine
 from relcore.engine.threads import one_thread_products
 from relcore.represent.estimator import need_finite
 from relcore.runs import entries
+from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.scores.score import ChanceLevel, Score, share_interval
@@ -155,7 +156,7 @@ class Universe(Reported):
     same_class: tuple[float, float] | None = None
 
     @classmethod
-    @takes_kinds
+    @long_call
     def fit(
         cls,
         spaces: Sequence[LatentSpace | MatrixLike],
@@ -175,7 +176,8 @@ class Universe(Reported):
         """
         spec = UniverseSpec(unit, rows, rounds, random_state)
         need_spaces("spaces", spaces)
-        return spec.run(as_spaces(spaces, [f"space {place}" for place in range(1, len(spaces) + 1)]))
+        named = as_spaces(spaces, [f"space {place}" for place in range(1, len(spaces) + 1)])
+        return spec.run(named, report=show_step)
 
     def __repr__(self) -> str:
         return f"Universe({quote(self.names)}, dimension={self.dimension})"
