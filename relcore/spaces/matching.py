@@ -23,6 +23,7 @@ from relcore.spaces.ids import (
     need_distinct_ids,
     scored_rows,
 )
+from relcore.spaces.shown import rows_html, shape_text
 from relcore.spaces.space import LatentSpace, MatrixLike, ids_of, ids_of_rows, matrix
 from relcore.spaces.table_ids import index_of, is_default, need_no_other_numbers
 
@@ -225,6 +226,24 @@ class Match:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def _repr_html_(self) -> str:
+        names = distinct_names(self.spaces)
+        shapes = (
+            shape_text(name, len(space), space.dimension)
+            for name, space in zip(names, self.spaces, strict=True)
+        )
+        left_out = {
+            f"only in {names[0]}": self.n_source_only,
+            f"only in {names[1]}": self.n_target_only,
+            "zero": self.n_zero,
+        }
+        counts = ", ".join(f"{n:,} {where}" for where, n in left_out.items() if n)
+        sentence = f"{'; '.join(shapes)}."
+        if counts:
+            sentence += f" Rows left out: {counts}."
+        ids = self.source._row_numbers or self.ids
+        return rows_html(sentence, ids, {"label": self.source.labels})
 
 
 def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:

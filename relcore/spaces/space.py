@@ -30,6 +30,7 @@ from relcore.spaces.ids import (
     need_distinct_ids,
     read_only,
 )
+from relcore.spaces.shown import rows_html, shape_text
 from relcore.spaces.table_ids import ids_of_index, index_of, is_default
 
 # The digest of a space's content, computed block by block. Equal content has an equal digest, in memory and
@@ -198,6 +199,11 @@ class LatentSpace:
 
     def __repr__(self) -> str:
         return f"LatentSpace({self.name!r}, n={len(self)}, d={self.dimension}, digest={self.digest[:8]})"
+
+    def _repr_html_(self) -> str:
+        columns = {"label": self.labels, "count": self.counts}
+        ids = self._row_numbers or self.ids  # row numbers take no memory
+        return rows_html(f"{shape_text(self.name, len(self), self.dimension)}.", ids, columns, self.note)
 
     @cached_property
     def ids(self) -> np.ndarray:
