@@ -10,8 +10,8 @@ anchors
     select_anchors, RelativeProjection, ProjectionSpec
 measures
     linear_cka, jaccard, mrr, mean_cosine, mutual_knn, cknna, cycle_knn, second_order_cosine, kernel_cka,
-    angular_cka, rsa, procrustes_similarity, angular_shape, svcca, pwcca, gulp, METRICS, AlignedPair,
-    Score, ChanceLevel
+    angular_cka, rsa, procrustes_similarity, angular_shape, svcca, pwcca, gulp, compare, Comparison,
+    METRICS, AlignedPair, Score, ChanceLevel
 reasons
     explain, Explain, Explanation, Reason, FeatureFamily, axis, PoleAxis, AxisPlaces
 connect
@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.choose.chart import ChoiceChart as ChoiceChart
     from relcore.choose.result import ModelChoice as ModelChoice
     from relcore.choose.task import Choose as Choose, choose as choose
+    from relcore.compare.comparison import Comparison as Comparison, compare as compare
     from relcore.compare.notebook import show as show
     from relcore.compare.pictures import figure_of as figure_of, panes_of as panes_of
     from relcore.drift.chart import DriftChart as DriftChart
@@ -202,6 +203,8 @@ GROUPS = {
         "svcca": "scores.subspace_measures",
         "pwcca": "scores.subspace_measures",
         "gulp": "scores.subspace_measures",
+        "compare": "compare.comparison",
+        "Comparison": "compare.comparison",
         "METRICS": "base.names",
         "AlignedPair": "scores.passes",
         "Score": "scores.score",
@@ -305,7 +308,7 @@ def _public(name: str) -> "Any":
 
 
 # Folders that have the name of their public function.
-_FOLDERS = ("axis", "check", "choose", "drift", "encode", "explain", "invert", "migrate")
+_FOLDERS = ("axis", "check", "choose", "compare", "drift", "encode", "explain", "invert", "migrate")
 
 
 class _CallableFolder(type(sys)):

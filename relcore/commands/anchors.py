@@ -6,13 +6,10 @@ import argparse
 import re
 from pathlib import Path
 
-import numpy as np
-
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import read_lines
-from relcore.represent.strategies import USUAL_ANCHORS, select_anchors, usual_anchors
-from relcore.spaces.ids import GuessedIds, scored_rows
+from relcore.represent.strategies import USUAL_ANCHORS, select_anchors, unscored_first, usual_anchors
 from relcore.spaces.space import LatentSpace
 
 _MOST_DIGITS = 18  # 18 digits fit into 64 bits
@@ -38,16 +35,13 @@ def is_number(option: str, text: str) -> bool:
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
     """The ids of the anchors. If --anchors lists ids, these are returned. Otherwise it is a number, by
-    default `usual_anchors`, and that many anchors are chosen in this space by --strategy. Pairs of rows that
-    were only guessed cannot be scored, so if there are enough of them, all anchors are chosen among them.
+    default `usual_anchors`, and that many anchors are chosen in this space by --strategy (see
+    `unscored_first`).
     """
     anchors = number_or_ids(options.anchors, usual_anchors(len(space)))
     if not isinstance(anchors, int) or not anchors:
         return anchors or ()
-    if isinstance(space.ids, GuessedIds):
-        guesses = np.flatnonzero(~scored_rows(space.ids))
-        if anchors <= len(guesses):
-            space = space.take(guesses)
+    space = unscored_first(space, anchors)
     return tuple(select_anchors(space, anchors, options.strategy, random_state=options.random_state))
 
 

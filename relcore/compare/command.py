@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import FIGURES, METRICS
+from relcore.base.errors import SpaceError
+from relcore.base.names import FIGURES
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
@@ -19,6 +19,7 @@ from relcore.commands.command import command, values_of
 from relcore.commands.inputs import pair_settings, spaces_of, spaces_of_specs
 from relcore.commands.options import SHARDS_HELP, ByLinks, ByRow, DrawnAnchors, Pair, Results, Shards
 from relcore.commands.progress import Bar
+from relcore.compare.comparison import named_metrics, need_scores
 from relcore.compare.reports import ExactScores, comparison_report
 from relcore.engine.device import preload_torch
 from relcore.engine.nearest import largest_k, need_k
@@ -57,7 +58,7 @@ def run_compare(options: argparse.Namespace) -> Report:
         if not re.fullmatch(r"0*[1-9][0-9]{0,17}", options.queries):
             raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r:.80}")
         n_queries = int(options.queries)
-    metrics = _metrics(options)
+    metrics = named_metrics(options.metrics, "--metrics")
     places = options.source, options.target
     folders: list[SpaceSpec] = []
     if is_by_shard(options, *places):
@@ -102,30 +103,13 @@ def run_compare(options: argparse.Namespace) -> Report:
     settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
     settings["metrics"] = metrics
 
-    scored = {name: by_metric for name, by_metric in scores.items() if by_metric}
-    if not scored:
-        raise SpaceError(
-            "--metrics: expected scores that exist for these two spaces, got none; these two differ in"
-            " width or lack labels: choose other scores"
-        )
+    scored = need_scores(scores, "--metrics")
 
     def drawn() -> Any:  # drawing imports the maps, which are needed only for --recipe
         shared = pair_settings(inputs.specs, pair, anchors)
         return FIGURES["scores"].load()(**settings, **shared).draw(scores)
 
     return comparison_report(scored, pair, anchors, {"scores": drawn})
-
-
-def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
-    every = metrics_of_a_pair(more=True)
-    asked = options.metrics
-    spelt = {name.replace("-", " "): name for name in every}
-    if asked == ("all",):
-        asked = [name for name in METRICS.working() if name in every]
-    names = tuple(spelt.get(name.replace("-", " ").lower(), name) for name in asked)
-    for name in names:
-        need_one_of("--metrics", name, ["all", *every])
-    return names
 
 
 def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Report:

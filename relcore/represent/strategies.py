@@ -13,6 +13,7 @@ from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.kinds import takes_kinds
 from relcore.base.names import STRATEGIES
 from relcore.base.rows import mean_row, unit_rows
+from relcore.spaces.ids import GuessedIds, scored_rows
 from relcore.spaces.matching import as_space
 from relcore.spaces.space import LatentSpace, MatrixLike
 
@@ -95,6 +96,16 @@ def select_anchors(
         )
     rows = STRATEGIES[strategy].load()(space, candidates, n_anchors, rng)
     return space.ids[rows]
+
+
+def unscored_first(space: LatentSpace, n_anchors: int) -> LatentSpace:
+    """The space in which this many anchors are selected. Pairs of rows that were only guessed cannot be
+    scored, so if there are enough of them, it has only these rows; otherwise it has all rows."""
+    if isinstance(space.ids, GuessedIds):
+        guesses = np.flatnonzero(~scored_rows(space.ids))
+        if n_anchors <= len(guesses):
+            return space.take(guesses)
+    return space
 
 
 def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:

@@ -157,6 +157,7 @@ CALLS = {
     "bootstrap_anchors": (relcore.bootstrap_anchors, {**TABLE, "n_anchors": 9, "seeds": SEEDS}),
     "Universe.fit": (relcore.Universe.fit, {"spaces": [FIRST, SECOND]}),
     "axis": (relcore.axis, {**TABLE, "start": "w1", "end": ["w2"], "random_axes": 20}),
+    "compare": (relcore.compare, {**TABLE, "anchors": 5, "k": 3}),
     "drift": (relcore.drift, {"old": FIRST, "new": SECOND}),
     "migrate": (relcore.migrate, {"old": FIRST, "new": SECOND, "spec": MIGRATION}),
     "move_threshold": (relcore.move_threshold, {"old": (X[:30], X), "new": (Y[:30], Y)}),
@@ -225,7 +226,7 @@ SLOW = {"bootstrap_anchors", "link", "show", "Exportable.bytes", "Exportable.sav
 
 def test_every_public_function_is_called():
     functions = {name for name in relcore.__all__ if inspect.isroutine(getattr(relcore, name))}
-    functions |= {"check", "drift", "invert", "migrate"}
+    functions |= {"check", "compare", "drift", "invert", "migrate"}
     assert functions <= CALLS.keys() | NO_ARGUMENTS | OF_NETWORKS
 
 

@@ -211,6 +211,12 @@ def versions(X, Y):
     return [relcore.drift(X, Y).rho]
 
 
+def compared(X, Y):
+    anchors = relcore.match(X, Y).ids[:12].tolist()
+    found = relcore.compare(X, Y, anchors, k=5, n_queries=None, metrics=["mrr", "cka"])
+    return found.table.score.to_numpy()
+
+
 def on_axis(X, Y):
     ids = relcore.match(X, Y).ids
     return relcore.axis(X, Y, ids[1], [ids[2], ids[3]], random_axes=20).places
@@ -238,6 +244,7 @@ QUICK_PAIRS = {
     "match": matched,
     "invert": inverted,
     "axis": on_axis,
+    "compare": compared,
 }
 LONG_PAIRS = {
     "Universe": universal,

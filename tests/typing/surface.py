@@ -97,6 +97,8 @@ assert_type(rc.METRICS["mrr"].load()().score(rc.AlignedPair.of(X, X, rc.Split.he
 assert_type(rc.METRICS["mrr"], MetricName)
 assert_type((rc.LeastSquares().fit(X, rows), rc.Affine().fit(X, rows)), tuple[rc.LeastSquares, rc.Affine])
 
+compared = assert_type(rc.compare(space, X, 40, k=5, metrics=["rsa"]), rc.Comparison)
+assert_type((compared.scores["relative"]["mrr"], compared.table), tuple[rc.Score, DataFrame])
 change = assert_type(rc.drift(space, X, rc.DriftCheck(k=5)), rc.Drift)
 assert_type(change.headline(change.judged(rc.Thresholds())), str)
 assert_type(rc.invert(space, X, ["a"], rc.InversionSpec(method="ridge")), rc.Inversion)
