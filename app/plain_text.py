@@ -19,6 +19,7 @@ _SIGNS = re.compile(r"[\\`*\[\]{<>~$|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|^[#+
 _ARROWS = re.compile(r"(?<!\S)([<>~-])(?=[=>-])(?=\S{1,2}(?!\S))")
 _WORDS = re.compile(r":(?=[\w:/+-])|@(?=[\w-])|(?i:\bwww)(?=\.)")
 
+_ENDING = re.compile(r"(?<![\w-])-(?=\w)")
 _NUMBERS = re.compile(r"(?<![\w&#])−?(?:\d[\d,]*)?\.\d+(?: %)?|(?<![\w&#.])\d+ %")
 
 
@@ -52,3 +53,9 @@ def plain_html(text: object, most: int = LONGEST) -> str:
 def bold_numbers(sentence: str) -> str:
     """The sentence of a report as HTML. Its numbers are bold."""
     return _NUMBERS.sub(r"<b>\g<0></b>", plain_html(sentence))
+
+
+def unbroken(shown: str) -> str:
+    """Text that `plain` or `plain_html` returned, in which no line ends after the hyphen of an ending, such
+    as -ing."""
+    return _ENDING.sub(f"-{_JOINER}", shown)

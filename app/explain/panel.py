@@ -12,7 +12,7 @@ from app.explain import changed_rows, own_features
 from app.explain.reason_rows import draw_reasons
 from app.glossary.card import caption
 from app.page_settings import remembered
-from app.plain_text import bold_numbers, plain
+from app.plain_text import bold_numbers, plain, unbroken
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.explain.chart import ReasonsChart
@@ -96,9 +96,9 @@ def _untested(found: Explanation, task: Explain) -> None:
 def _sentences(found: Explanation) -> None:
     """The answer in short lines, the strongest reason first."""
     first, *others = sentences(found)
-    lines = [f'<p class="relscope-lead relscope-why">{bold_numbers(first)}</p>']
+    lines = [f'<p class="relscope-lead relscope-why">{unbroken(bold_numbers(first))}</p>']
     more = [*others, explained_in_words(found), kinds_in_words(found)]
     if not found.reasons:
         more.append(smallest_in_words(found))
-    lines += [f'<p class="relscope-why">{bold_numbers(line)}</p>' for line in more if line]
+    lines += [f'<p class="relscope-why">{unbroken(bold_numbers(line))}</p>' for line in more if line]
     st.html("".join(lines))

@@ -13,7 +13,7 @@ from app.compare.inspector import names_of, new_anchor_ids
 from app.compare.selected_rows import keep_rows
 from app.explain.edges import show_edges
 from app.items import Items, cut, items_of
-from app.plain_text import plain, plain_html
+from app.plain_text import plain, plain_html, unbroken
 from app.workspace import Workspace
 from relcore.base.numbers import and_list, band, counted, percent, short, signed
 from relcore.catalog.catalog import MOST_KEPT
@@ -124,7 +124,7 @@ def _draw(
         key=f"explain-{kind}-{row.key}", horizontal=True, vertical_alignment="center", gap="small"
     ):
         st.button(
-            plain(f"{row.title[:1].upper()}{row.title[1:]}"),
+            unbroken(plain(f"{row.title[:1].upper()}{row.title[1:]}")),
             key=f"explain.open-{row.key}",
             icon=icon,
             type="tertiary",

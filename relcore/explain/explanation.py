@@ -49,7 +49,7 @@ class ExplainSettings:
 
 
 @dataclass(frozen=True)
-class Explain(ExplainSettings, Task["Explanation"], kind="explain", version=8, title="Why spaces differ"):
+class Explain(ExplainSettings, Task["Explanation"], kind="explain", version=9, title="Why spaces differ"):
     """The task that explains why two spaces of the same rows differ. Shares of further spaces are listed
     beside theirs.
 

@@ -30,8 +30,8 @@ class FeatureFamily:
     shorts : p texts
         The features in a list, such as ``"-ing"``.
     together : str
-        What rows with a common feature are called, such as ``"words with the same last 3 letters"``. ""
-        means that the family is not a feature as a whole.
+        What rows with a common feature are called, such as ``"words with the same ending of 3 letters or
+        more"``. "" means that the family is not a feature as a whole.
     values : array (n,), optional
         The numbers from which the features were made, for families of tenths.
     of_spaces : bool

@@ -83,7 +83,7 @@ class Reason:
     >>> first = load_space("word2vec-novels").take(np.arange(3000))
     >>> found = explain(first, load_space("fasttext-novels"))
     >>> found.reasons[0].title
-    'words with the same 2 last letters'
+    'words with the same ending of 2 letters or more'
     """
 
     title: str

@@ -140,9 +140,12 @@ def in_words(found: Explanation, reason: Reason) -> str:
     """A reason in one sentence."""
     more = reason.more
     less = 1 - more
+    alike = "have this feature, too"
+    if reason.whole:
+        alike = "share this feature with it"
     text = (
-        f"{found.names[more]} puts {reason.title} closer together than {found.names[less]} does:"
-        f" {_compared(reason.shares, more)} of their {found.k} nearest neighbours share this."
+        f"{found.names[more]} puts {reason.title} closer together than {found.names[less]} does: of the"
+        f" {found.k} nearest neighbours of such a row, {_compared(reason.shares, more)} {alike}."
     )
     if not reason.parts:
         return text

@@ -42,14 +42,14 @@ def word_families(words: Sequence[str]) -> Iterator[FeatureFamily]:
             f"ending of {length} letters",
             [_long_enough(word, length, word[-length:]) for word in words],
             "words that end in -{}",
-            f"words with the same {length} last letters",
+            f"words with the same ending of {length} letters or more",
             "-{}",
         )
         yield partition(
             f"beginning of {length} letters",
             [_long_enough(word, length, word[:length]) for word in words],
             "words that begin with {}-",
-            f"words with the same {length} first letters",
+            f"words with the same beginning of {length} letters or more",
             "{}-",
         )
     lengths = np.array([min(len(word), _LONGEST) for word in words])

@@ -8,6 +8,7 @@ import pyarrow.parquet as parquet
 import pytest
 from PIL import Image
 
+from app.plain_text import unbroken
 from app.workspace import Workspace
 from relcore.encoders.pictures import png_thumbnail
 from relcore.figures.colorings import SELECTED_ROWS
@@ -120,6 +121,11 @@ def test_a_wrong_feature_is_refused_and_a_right_one_is_added_and_removed(session
     assert "was not tested" in session.captions
     session.click("explain.own-matches:r.*7$")
     assert "matches:r.*7$" not in session.captions
+
+
+def test_no_line_ends_after_the_hyphen_of_an_ending():
+    shown = unbroken("words in -ing and a well-known un-")
+    assert shown == "words in -\N{WORD JOINER}ing and a well-known un-"
 
 
 def test_no_reason_is_an_answer(workspace, ran_in_place, tmp_path):

@@ -23,7 +23,9 @@ def grouped_files(tmp_path, monkeypatch, own_store):
 
 def test_reasons_are_printed_with_their_numbers(run, grouped_files, tmp_path):
     out = run("explain", *grouped_files, "--recipe", "recipe.json", "--quiet")
-    assert out.startswith("b puts rows of class blue closer together than a does: ")
+    assert out.startswith("b puts rows of class blue closer together than a does: of the 10 nearest ")
+    assert "of such a row" in out.splitlines()[0]
+    assert "have this feature, too." in out
     assert "Too few rows: a feature of 10 %" in out
     record = json.loads(run("explain", *grouped_files, "--json", "--quiet"))
     reason = record["reasons"][0]

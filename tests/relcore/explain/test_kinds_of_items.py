@@ -24,6 +24,11 @@ def test_endings_need_a_stem_and_30_rows():
     assert found == {"-ing": list(range(40))}
 
 
+def test_the_name_of_endings_as_a_whole_fits_longer_ones_too():
+    together = {family.name: family.together for family in word_families(["singing", "standing"] * 40)}
+    assert together["ending of 2 letters"] == "words with the same ending of 2 letters or more"
+
+
 @pytest.mark.parametrize(
     ("ids", "words"),
     [
