@@ -42,6 +42,9 @@ from relcore.figures.scene import (
 from relcore.figures.style import COLUMN, PAPER, POINT, Style, Theme, mix_colors
 
 
+_MANY = 5000  # number of rows from which contours are drawn, as on screen
+
+
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
     """Draw the panes of a scene, with the legend below. `scene.columns` panes are side by side, but at most
     two if the figure is as wide as a column of a paper."""
@@ -123,7 +126,7 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
         lw=0,
         zorder=2,
     )
-    if not solid:
+    if len(scene) > _MANY and not solid:
         _draw_contours(axes, points[scene.shown & scene.kept], theme)
     anchors, _ = drawn_anchors(scene)
     diameter = star_size(len(scene.anchors)) * scene.stars.size * 0.55 * np.clip(wide / 3, 0.6, 1)

@@ -47,6 +47,14 @@ def test_lines_of_density_are_drawn_where_points_hide_each_other(make_scene, n):
         np.testing.assert_allclose(radii, np.sqrt(-2 * np.log([0.05, 0.25, 0.5, 0.75])), rtol=0.1)
 
 
+def test_few_rows_get_no_lines_of_density_however_crowded(make_scene):
+    """As on screen."""
+    scene = make_scene(500, 1)
+    crowded = replace(scene.panes[0], coordinates=scene.panes[0].coordinates.round())
+    axes = paper.panes_figure(replace(scene, panes=(crowded,))).axes[0]
+    assert not any(isinstance(one, ContourSet) for one in axes.collections)
+
+
 def test_pdf_embeds_truetype_and_no_type_3(make_scene):
     pdf = inflated(panes(make_scene()))
     assert b"/FontFile2" in pdf
