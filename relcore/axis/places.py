@@ -17,7 +17,7 @@ from relcore.base.text import shortened
 from relcore.scores.estimate import Estimate, correlation
 from relcore.spaces.space import LatentSpace
 
-_LEAST_PERCENT = 5  # with fewer percent of the random axes below it, the agreement is little
+_USUAL = (0.25, 0.75)  # shares of the random axes below ρ between which the agreement is usual
 N_EXTREME = 12  # number of rows that differ most, in the report and in the chart
 _LONGEST = 40  # letters of the name of a pole
 
@@ -76,8 +76,7 @@ class AxisPlaces(Reported):
         return (
             f"From {start} to {end}, {first} and {second} agree with ρ {self.agreement:2} on"
             f" {counted(self.agreement.n, 'other row')}. That is more than on {self.n_below} of {n} axes"
-            f" between random rows (median {short(self.median_random, 2)}). For these models, that is"
-            f" {self._verdict()}."
+            f" between random rows (median {short(self.median_random, 2)}): {self._verdict()}."
         )
 
     @property
@@ -85,12 +84,13 @@ class AxisPlaces(Reported):
         return float(np.median(self.random_agreement))
 
     def _verdict(self) -> str:
-        percent = 100 * self.n_below / len(self.random_agreement)
-        if percent < _LEAST_PERCENT:
-            return "little agreement"
-        if percent >= 100 - _LEAST_PERCENT:
-            return "much agreement"
-        return "the usual agreement"
+        n = len(self.random_agreement)
+        low, high = (round(share * n) for share in _USUAL)
+        if self.n_below < low:
+            return f"lower than most. Usual for these models is {low} to {high} of {n}"
+        if self.n_below > high:
+            return f"higher than most. Usual for these models is {low} to {high} of {n}"
+        return f"usual for these models, as {low} to {high} of {n} are"
 
     def table(self) -> pd.DataFrame:
         """One row for each row that is in no pole, the largest difference first.

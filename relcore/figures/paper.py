@@ -41,7 +41,6 @@ from relcore.figures.scene import (
 )
 from relcore.figures.style import COLUMN, PAPER, POINT, Style, Theme, mix_colors
 
-
 _MANY = 5000  # number of rows from which contours are drawn, as on screen
 
 

@@ -1,6 +1,7 @@
 """An axis between two poles: known places, invariances, the place among random axes, and controls."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,7 +114,26 @@ def test_a_direction_that_one_space_lacks_agrees_less_than_all_random_axes(noisy
     poles = [[f"r{row}" for row in range(side, 40, 2)] for side in (0, 1)]
     found = axis(apart, second, *poles)
     assert found.n_below < 10
-    assert "little agreement" in found.headline
+    assert "lower than most" in found.headline
+
+
+@pytest.mark.parametrize(
+    ("n_below", "said"),
+    [
+        (37, "lower than most"),
+        (49, "lower than most"),
+        (50, "usual"),
+        (150, "usual"),
+        (181, "higher than most"),
+    ],
+)
+def test_the_words_follow_the_number_of_axes_below(noisy, n_below, said):
+    found = axis(*noisy, "r1", "r2")
+    random = np.r_[np.full(n_below, -1.0), np.ones(200 - n_below)]
+    told = replace(found, random_agreement=random).headline
+    assert f"more than on {n_below} of 200" in told
+    assert f"): {said}" in told
+    assert "50 to 150 of 200" in told
 
 
 def test_a_phrase_stands_for_its_words(noisy):
