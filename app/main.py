@@ -59,6 +59,7 @@ try:
         if place is not places.DATA:  # the page Data shows this progress in its form
             panel.draw_elsewhere()
     results.draw_elsewhere(place)
+    toolbar.lead_to_opened(place)
     session.show_notices()
     undo.move(place)
     with in_use(), extra(), one_thread_products():

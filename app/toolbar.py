@@ -40,6 +40,8 @@ from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 
 _DRAWN = "relscope.drawn-page"
+_MENU = "toolbar.session"
+_LEADS = "relscope.opened-session-leads"  # whether the next run leads to what an opened session compares
 _TO_DRAG = 8  # number of anchors of which each moves the maps visibly
 _STEPS_SHOWN = 5  # maximum number of undo steps listed in the menu of the session
 _ON_THE_PAIR = ("Invert", "Link")  # tabs for the pair of the toolbar; other tabs of Connect choose spaces
@@ -56,6 +58,12 @@ _opens: ContextVar[bool] = ContextVar("whether this run opens its page", default
 # What this run still has to draw: the place, the container of its toolbar, and whether the browser already
 # shows this place.
 _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("awaited toolbar", default=None)
+
+
+def lead_to_opened(place: Place | None) -> None:
+    """Open Explore if the user has just opened a session file."""
+    if st.session_state.pop(_LEADS, False) and place is not EXPLORE:
+        go(EXPLORE)
 
 
 def waiting(place: Place | None) -> None:
@@ -328,7 +336,7 @@ def _few_to_drag(pair: Match) -> None:
 
 
 def _session_file(workspace: Workspace) -> None:
-    with menu("Session", "toolbar.session", icon=":material/save:", type="tertiary") as is_open:
+    with menu("Session", _MENU, icon=":material/save:", type="tertiary") as is_open:
         if not is_open:
             return
         digests = {spec: compute.digest_or_blank(spec) for spec in workspace.spaces}
@@ -423,5 +431,9 @@ def _open_session(uploaded: Any) -> None:
     else:
         session.set_workspace("open session", workspace)
         session.select(chosen or ())
+        spaces = counted(len(workspace.spaces), "space")
+        session.announce(f"Session opened: {spaces}, {counted(len(workspace.anchors), 'anchor')}.")
+        st.session_state[_MENU] = False
+        st.session_state[_LEADS] = True
         if chosen is None:
             session.announce("The selection was too large for the session file, so no row is selected.")

@@ -212,6 +212,7 @@ class LinkedScatter {
     for (const pane of this.panes) {
       pane.regroup = true;
       pane.paint();
+      this.setStars(pane, this.anchors);
     }
     this.select(this.rows);
     this.toolbar.count("filter", this.filter.met.size);

@@ -112,6 +112,10 @@ class Session:
         return self.run()
 
     def upload(self, key, name, content):
+        # Opening a session closed the menu.
+        if key == "session.file" and not self.at.session_state["toolbar.session"]:
+            self.at.session_state["toolbar.session"] = True
+            self.run()
         self.at.file_uploader(key=key).set_value((name, content, "application/octet-stream"))
         return self.run()
 

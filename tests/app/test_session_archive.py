@@ -59,6 +59,18 @@ def test_a_session_opens_without_the_files_that_it_was_made_with(make_workspace,
     assert again.workspace == now
 
 
+def test_an_opened_session_says_so_and_leads_to_explore(make_workspace):
+    workspace = make_workspace()
+    session = opened(Session(place=("data",)), archived(workspace))
+    assert not session.errors
+    assert '">Explore</h2>' in session.everything
+    n = len(workspace.anchors)
+    assert [one.value for one in session.toast] == [f"Session opened: 2 spaces, {n} anchors."]
+    assert not session.session_state["toolbar.session"]
+    session.run()
+    assert not session.toast
+
+
 def test_uploads_are_saved_after_the_run_of_the_page(monkeypatch, tmp_path):
     """The browser asks for the archive when no page runs; then no file of a session may be read."""
     offered = {}

@@ -15,6 +15,8 @@ def test_a_filter_comes_back_with_the_link(page, own):
     page.locator("[data-tool=filter]").click()
     page.locator("[data-column='source norm'] input").first.wait_for()
     settle(page)
+    fills = "[...document.querySelectorAll('.ls-body')].map((star) => star.getAttribute('fill'))"
+    colored = page.evaluate(fills)
     low = page.locator("[data-column='source norm'] input").first
     low.focus()
     for _ in range(12):
@@ -23,6 +25,7 @@ def test_a_filter_comes_back_with_the_link(page, own):
     assert 0 < int(kept.split()[0]) < N
     page.wait_for_function("location.search.includes('filter=')")
     settle(page)
+    assert page.evaluate(fills) != colored
     drag(page, 0, [(0.02, 0.02), (0.98, 0.02), (0.98, 0.98), (0.02, 0.98)])
     settle(page)
     status = page.locator(".ls-status").inner_text()
@@ -44,6 +47,7 @@ def test_a_filter_comes_back_with_the_link(page, own):
     assert page.locator(".ls-kept").inner_text() == kept
     page.get_by_role("button", name="Clear the filters").click()
     assert not mark.is_visible()
+    assert page.evaluate(fills) == colored  # at once
     assert page.locator(".ls-kept").inner_text().startswith(f"The bars count the {N} drawn rows")
     assert button.inner_text().split() == ["Filter"]
     assert "holds" not in button.get_attribute("aria-label")
