@@ -34,6 +34,14 @@ def searches_of(task: Choose, spaces: tuple[LatentSpace, ...]) -> ModelSearches:
     return replace(task, judgements=()).searches(spaces)
 
 
+def can_be_read(setup: ChooseSetup) -> bool:
+    """Whether rows and queries have texts, pictures, or ids that are more than numbers."""
+    sides = [(setup.items(), setup.spaces[0])]
+    if setup.task.has_queries:
+        sides.append((setup.items(queries=True), setup.spaces[-1]))
+    return all(items or not all(map(str.isdecimal, space.ids)) for items, space in sides)
+
+
 def answered(setup: ChooseSetup) -> ChooseSetup:
     """The setup with the judgements that were given so far."""
     return replace(setup, task=replace(setup.task, judgements=_saved(setup).judgements))
@@ -83,6 +91,7 @@ def _ask(setup: ChooseSetup, found: ModelSearches, place: int, number: int) -> N
     (asked,) = items_as_html(setup.items(queries=setup.task.has_queries), [query])
     messages.lead(f"<strong>Query:</strong> {asked}")
     with st.form(f"choose.form-{number}", border=False):
+        head = st.container(horizontal=True, vertical_alignment="center")  # in sight above many rows
         ticked: dict[str, bool] = {}
         for start in range(0, len(pool), _PER_LINE):
             columns = st.columns(_PER_LINE, border=True)
@@ -92,8 +101,13 @@ def _ask(setup: ChooseSetup, found: ModelSearches, place: int, number: int) -> N
                     key = f"choose.row-{number}-{len(ticked)}"
                     ticked[row] = st.checkbox(f"Row {len(ticked) + 1} is relevant", key=key)
                     st.html(shown)
-        look = {"key": f"choose.next-{number}", "type": "primary", "shortcut": "Enter"}
-        if st.form_submit_button("Next query", **look):
+        with head:
+            look = {"key": f"choose.next-{number}", "type": "primary", "shortcut": "Enter"}
+            clicked = st.form_submit_button("Next query", **look)
+            st.caption(
+                "Tick the rows that answer, if any. Enter does the same as this button.", width="content"
+            )
+        if clicked:
             said = [JudgedQuery(query, row, float(is_relevant)) for row, is_relevant in ticked.items()]
             _save(setup, (*_saved(setup).judgements, *said))
             st.rerun()

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import jobs, messages, results, session
 from app.asking import Panel, chart_beside, lead_sentence
-from app.choose.judging import answered, judge, searches_of
+from app.choose.judging import answered, can_be_read, judge, searches_of
 from app.choose.setup import ChooseSetup, choose_setup
 from app.encode.forms import preview
 from app.places import DATA, go
@@ -19,8 +19,13 @@ from relcore.encoders.datasets import load_dataset
 
 _ABOUT = (
     "Which embedding model should you take? Embed a sample of your rows (30 % or more) with two to five"
-    " models in Data, then say which rows answer some queries. The comparison stops by itself as soon as the"
-    " answer is known, or says about how many more queries it needs."
+    " models in Data, then say which rows answer some queries. Your own judging stops as soon as the answer"
+    " is known; labels or a file of judgements are all used. If nothing is decided, it says about how many"
+    " more queries are needed."
+)
+_NOTHING_TO_READ = (
+    "These rows have numbers as ids and no texts, so nobody can judge them by reading. In Data, load their"
+    " vectors together with a table of their ids and texts. Or choose labels or a file of judgements above."
 )
 
 
@@ -36,6 +41,11 @@ def draw(workspace: Workspace) -> None:
 
 def _ask(setup: ChooseSetup) -> ModelChoice | None:
     if setup.task.blind:
+        if not can_be_read(setup):
+            messages.info(_NOTHING_TO_READ, ":material/info:")
+            if st.button("Add texts in Data", icon=":material/database:", key="choose.texts"):
+                go(DATA)
+            return None
         setup = answered(setup)
         return setup.task.answer(setup.spaces, searches_of(setup.task, setup.spaces))
     if not setup.task.judgements and (setup.task.has_queries or setup.spaces[0].labels is None):

@@ -90,7 +90,7 @@ class ModelChoice(Reported):
     @property
     def metric(self) -> str:
         if self.relevance == "blind":
-            return f"precision@{self.depth}, by rank"
+            return f"precision@{self.depth} by rank"
         return f"nDCG@{self.depth}"
 
     @property
@@ -146,7 +146,7 @@ def sentence(found: ModelChoice) -> str:
     best = found.names[look.best]
     leads = leads_in_words(found, look)
     if not look.decided:
-        return f"Undecided {after}; {more_in_words(look.more)}. {best} leads: {leads}."
+        return f"Undecided {_so_far(found, look)}; {more_in_words(look.more)}. {best} leads: {leads}."
     if look.is_ahead:
         return f"{best} is best, {after}: {leads}."
     behind = [
@@ -155,9 +155,21 @@ def sentence(found: ModelChoice) -> str:
     return f"{best} is best, or at most {short(found.epsilon)} behind {and_list(behind)}, {after}: {leads}."
 
 
+def _so_far(found: ModelChoice, look: InterimLook) -> str:
+    """After how many queries nothing is decided, and when a person's judgements are looked at again."""
+    after = f"after {counted(look.n, 'query', 'queries')}"
+    if found.n_judged > look.n:
+        after = f"at the last look, after {look.n:,} of {found.n_judged:,} queries"
+    later = [n for n in LOOKS if n > look.n]
+    some_left = found.n_judged + found.n_useless < found.n_queries
+    if found.relevance == "blind" and later and some_left:
+        after += f"; the next look is after {later[0]:,}"
+    return after
+
+
 def leads_in_words(found: ModelChoice, look: InterimLook) -> str:
-    """How far the best model is ahead of each other one, with the interval."""
-    return ", ".join(
+    """How far the best model is ahead of each other one by mean score, with the interval."""
+    return f"{found.metric} " + ", ".join(
         f"{signed(lead.value)} against {found.names[place]} ({signed(lead.low)} … {signed(lead.high)})"
         for place, lead in enumerate(look.leads)
         if lead is not None
@@ -216,10 +228,16 @@ def circumstances(found: ModelChoice) -> str:
     sample = ""
     if found.n_rows < found.n_corpus:
         sample = f", a sample of {percent(found.n_rows / found.n_corpus)} of {found.n_corpus:,}"
+    measure = ""
+    if found.relevance == "blind":
+        measure = (
+            f" Precision@{found.depth} counts more for the first ranks. It stands for nDCG@{found.depth},"
+            " which needs all relevant rows, and only rows that were found are judged."
+        )
     return (
         f"{n:,} of {found.n_queries:,} {JUDGED[found.relevance]}; {found.n_rows:,} rows are"
         f" searched{sample}. The intervals hold together with a probability of 95 %, at all looks and for all"
-        f" pairs of models. Sizes and costs are for all {found.n_corpus:,} rows."
+        f" pairs of models. Sizes and costs are for all {found.n_corpus:,} rows.{measure}"
     )
 
 

@@ -35,6 +35,8 @@ def test_a_person_judges_until_the_comparison_stops(workspace, ran_in_place):
     session = Session(workspace=workspace, place=None).open(*PLACE)
     session.change("button_group", "choose.judge", "blind")
     assert "No answer yet: 0 judged queries" in session.html
+    keys = [one.key for one in session.at.main if getattr(one, "key", "")]
+    assert keys.index("choose.next-0") < keys.index("choose.row-0-0")  # in sight above many rows
     for number in range(40):
         if f"choose.next-{number}" not in session.keys:
             break
@@ -46,6 +48,15 @@ def test_a_person_judges_until_the_comparison_stops(workspace, ran_in_place):
     assert "No answer yet" not in session.html
     session.click("choose.back")
     assert not session.errors
+
+
+def test_rows_without_anything_to_read_are_not_asked_about(tmp_path, ran_in_place):
+    rows = np.random.default_rng(0).normal(size=(N, 6))
+    specs = [save_space(tmp_path / f"{name}.npz", rows, prefix="") for name in ("one", "two")]
+    session = Session(workspace=Workspace(tuple(specs), *specs), place=None).open(*PLACE)
+    assert any("nobody can judge them by reading" in info.value for info in session.at.info)
+    assert not session.at.checkbox
+    assert "choose.texts" in session.keys
 
 
 def test_one_model_asks_for_more(workspace, ran_in_place):

@@ -92,6 +92,25 @@ def test_a_person_decides_while_judging_and_gets_no_answer_before_ten_queries():
     assert answers[-1].best == "good"
 
 
+def test_an_undecided_answer_names_its_look_the_next_one_and_the_measure():
+    spaces = [model(1.5, seed, f"m{seed}", labels=False) for seed in range(2)]
+    searches = Choose(blind=True).searches(spaces)
+    class_of = dict(zip(IDS, CLASSES, strict=True))
+    said = [
+        JudgedQuery(query, row, float(class_of[row] == class_of[query]))
+        for place, query in enumerate(searches.queries[:14].tolist())
+        for row in searches.pool(place)
+    ]
+    found = Choose(blind=True, judgements=tuple(said)).answer(spaces, searches)
+    assert 10 < found.n_judged < 15
+    told = found.report().sentence
+    assert told.startswith(
+        f"Undecided at the last look, after 10 of {found.n_judged} queries; the next look is after 15"
+    )
+    assert "leads: precision@5 by rank +" in told
+    assert "stands for nDCG@5" in found.report().tables[0].caption
+
+
 def test_queries_without_a_relevant_row_are_left_out_and_counted():
     spaces = [model(0.5, 1, "good", labels=False), model(3.0, 2, "poor", labels=False)]
     searches = Choose(blind=True).searches(spaces)
