@@ -18,6 +18,9 @@ from relcore.universe.universe import MOST_SPACES
 DROPPED = "relscope.universe-dropped"  # the space whose file was dropped last
 MODELS = "universe.of-own"  # widget key: which models are shown, if the session has models of its own
 _DROPS = "relscope.universe-drops"  # number of dropped files, so that each is handled once
+_CHOICE = "relscope.universe-choice"  # for each group of models, what the user left out and added
+_BEGINNINGS = "relscope.universe-beginnings"  # widget key: the models that were shown when it was new
+_KEY = "relscope.universe-key"  # widget key of the chooser that is drawn now
 _MOST_PILLS = 16  # of more spaces, a list is easier to search
 
 
@@ -39,13 +42,17 @@ def choose_models(spaces: Sequence[SpaceSpec], usual: Sequence[SpaceSpec], shown
     that is shown. Few models are all in sight, and a click adds or removes one."""
     names = dict(zip(spaces, short_names(list(space_labels(spaces).values()))[0], strict=True))
     key = f"universe.spaces-{results.place_of(spaces)}"
+    st.session_state[_KEY] = key
+    first = st.session_state.setdefault(_BEGINNINGS, {}).setdefault(
+        key, _with_earlier_choice(usual, spaces, shown)
+    )
     label = "Models on the map"
     if len(names) <= min(MOST_SPACES, _MOST_PILLS):
         chosen = remembered(
             st.pills,
             label,
             list(names),
-            default=list(usual),
+            default=first,
             format_func=lambda spec: plain(names[spec]),  # pills render Markdown
             key=key,
             selection_mode="multi",
@@ -56,13 +63,30 @@ def choose_models(spaces: Sequence[SpaceSpec], usual: Sequence[SpaceSpec], shown
             st.multiselect,
             label,
             list(names),
-            default=list(usual)[:MOST_SPACES],
+            default=first[:MOST_SPACES],
             format_func=names.get,
             key=key,
             max_selections=MOST_SPACES,
         )
+    left_out = frozenset(first).union(usual).difference(chosen)
+    added = frozenset(chosen).difference(usual)
+    st.session_state.setdefault(_CHOICE, {})[shown] = left_out, added
     _draw_adding(shown)
     return [spec for spec in spaces if spec in chosen]
+
+
+def _with_earlier_choice(
+    usual: Sequence[SpaceSpec], spaces: Sequence[SpaceSpec], shown: str
+) -> list[SpaceSpec]:
+    """The models that a new chooser shows at first: the `usual` ones, with what the user left out or added
+    in this group of models before."""
+    left_out, added = st.session_state.get(_CHOICE, {}).get(shown, (frozenset(), frozenset()))
+    dropped = st.session_state.get(DROPPED)
+    return [
+        spec
+        for spec in spaces
+        if spec in added or (spec in usual and (spec not in left_out or spec == dropped))
+    ]
 
 
 def _draw_adding(shown: str) -> None:
@@ -99,6 +123,23 @@ def _add_file(key: str, shown: str) -> None:
         session.edit(f"add {space_name(spec)} to the universe", spaces=(*present, spec))
     st.session_state[DROPPED] = spec
     st.session_state[MODELS] = shown
+
+
+def draw_left_out(specs: Sequence[SpaceSpec], chosen: Sequence[SpaceSpec], reason: str) -> None:
+    """Say why these of the chosen models have no place or no scores, and offer to take them out of the
+    choice."""
+    key = results.place_of(specs)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"universe.left-{key}"):
+        names = plain(", ".join(map(space_name, specs)))
+        st.markdown(f":material/link_off: **{names}**: {reason}.", width="content")
+        if st.session_state.get(_KEY) in st.session_state:
+            st.button(
+                "Leave it out" if len(specs) == 1 else "Leave them out",
+                key=f"universe.leave-{key}",
+                type="tertiary",
+                on_click=st.session_state.update,
+                args=({st.session_state[_KEY]: [spec for spec in chosen if spec not in specs]},),
+            )
 
 
 def draw_apart(spaces: Sequence[SpaceSpec]) -> None:

@@ -29,6 +29,7 @@ from app.universe.choosing import (
     MODELS,
     choose_models,
     draw_apart,
+    draw_left_out,
     share_rows,
     with_models_of_the_session,
 )
@@ -42,9 +43,11 @@ from relcore.catalog.catalog import SpaceSpec, base_of, numbered_spec
 from relcore.catalog.naming import EXAMPLES, example_spaces
 from relcore.engine.nearest import nearest
 from relcore.figures.export import Exportable
+from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
 from relcore.universe.charts import CHARTS, MOST_LINED, UniverseChart, charts_of
+from relcore.universe.retrieval import FEWEST_ROWS
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
 
 _OWN = "own"
@@ -94,26 +97,51 @@ def page(workspace: Workspace) -> None:
         specs, task = _settings(specs, workspace.models[:2], choosers, name)
         if len(specs) < 2:
             return messages.info("Choose two spaces or more.", icon=":material/hub:")
-        if apart := [space_name(spec) for spec in specs if spec not in _largest_sharing_group(specs)]:
-            share = "shares" if len(apart) == 1 else "share"
-            told = f":material/link_off: {plain(', '.join(apart))} {share} no rows with the other spaces."
-            st.caption(f"{told} No common space can be made. These scores need none:")
-            return compare_scores(workspace, specs)
+        chosen = specs
+        specs = _largest_sharing_group(chosen, workspace.models[:2])
+        if len(specs) < 2:
+            st.caption(
+                ":material/link_off: No two of these models share rows, so no common space can be made. These"
+                " scores need none:"
+            )
+            return compare_scores(workspace, chosen)
+        if apart := [spec for spec in chosen if spec not in specs]:
+            draw_left_out(apart, chosen, _without_shared_rows(apart))
         if name == _OWN:
             unconfirmed = _spaces_paired_by_order(specs)
             _ask_pairing(unconfirmed)
             if unconfirmed:
                 return None
-        if name == _OWN and (apart := [space_name(spec) for spec in own if spec not in specs]):
-            shown = ", ".join(map(space_name, specs))
-            told = f"**Shown:** {plain(shown)}. **Not shown:** {plain(', '.join(apart))}."
-            st.caption(f"{told} Choose models with rows in common above.")
-        _result(workspace, tuple(specs), task)
+        if name == _OWN:
+            _say_not_shown(own, chosen, specs)
+        _result(workspace, tuple(specs), task, chosen)
     except SpaceError as error:
         messages.error(error)
         if task:
             compare_scores(workspace, specs)
     return None
+
+
+def _without_shared_rows(apart: Sequence[SpaceSpec]) -> str:
+    share = "shares" if len(apart) == 1 else "share"
+    return f"{share} no rows with the models that are compared"
+
+
+def _say_not_shown(own: Sequence[SpaceSpec], chosen: Sequence[SpaceSpec], shown: Sequence[SpaceSpec]) -> None:
+    """Say which spaces of the session are not chosen, and which of them can be added."""
+    others = [spec for spec in own if spec not in chosen]
+    if not others:
+        return
+    told = f"**Shown:** {_listed(shown)}. **Not shown:** {_listed(others)}."
+    sharing = [spec for spec in others if any(share_rows(spec, one, sure=True) for one in shown)]
+    if sharing:
+        st.caption(f"{told} Rows in common with those shown: {_listed(sharing)}. Click above to add.")
+    else:
+        st.caption(f"{told} No rows in common with those shown.")
+
+
+def _listed(specs: Sequence[SpaceSpec]) -> str:
+    return plain(", ".join(map(space_name, specs)))
 
 
 def _spaces_paired_by_order(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
@@ -186,7 +214,10 @@ def _settings(
     return chosen, UniverseSpec(unit=not lengths)
 
 
-def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSpec) -> None:
+def _result(
+    workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSpec, chosen: Sequence[SpaceSpec]
+) -> None:
+    """Draw the universe of `specs`. Scores that need no common space are drawn of all that are `chosen`."""
     spaces = [compute.load_space(spec) for spec in specs]
     universe = results.result_of(
         task,
@@ -202,6 +233,7 @@ def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSp
         universe,
         dict(zip(universe.names, specs, strict=True)),
         UniverseChart(spaces=specs, digests=tuple(space.digest for space in spaces), universe=task),
+        chosen,
     )
 
 
@@ -234,7 +266,7 @@ def _file(workspace: Workspace) -> None:
             f"Not in this session: {', '.join(missing)}. Add their vectors to see, translate and compare"
             " their rows."
         )
-    _show(workspace, universe, by_name, None)
+    _show(workspace, universe, by_name, None, list(by_name.values()))
     return None
 
 
@@ -259,10 +291,14 @@ _MEASURED = (
 
 
 def _show(
-    workspace: Workspace, universe: Universe, by_name: dict[str, SpaceSpec], recipe: UniverseChart | None
+    workspace: Workspace,
+    universe: Universe,
+    by_name: dict[str, SpaceSpec],
+    recipe: UniverseChart | None,
+    chosen: Sequence[SpaceSpec],
 ) -> None:
     """Draw a universe. `by_name` has those of its spaces that are available here. `recipe` draws its
-    figures."""
+    figures. `chosen` are the spaces whose other scores are shown."""
     spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
     report = universe.report()
     if np.isnan(universe.accuracy).all():  # the chart needs scores on held-out rows
@@ -270,12 +306,13 @@ def _show(
         st.caption(
             "Open spaces that share more rows, or confirm more links. Scores that need no common space:"
         )
-        compare_scores(workspace, list(by_name.values()))
+        compare_scores(workspace, chosen)
         return
     messages.lead(f"{bold_numbers(report.sentence)}{_MEASURED.format(len(universe.test_ids))}")
+    _say_unscored(universe, by_name, spaces, chosen)
     left, right = st.columns([1.35, 1], gap="large")
     with left:
-        _chart(workspace, universe, by_name, recipe)
+        _chart(workspace, universe, by_name, recipe, chosen)
         with st.expander("How this was tested", icon=":material/fact_check:"):
             if len(universe.members) > 2:  # with two members, the chart shows the same numbers
                 for table in report.tables:
@@ -314,15 +351,41 @@ def _rows(recipe: UniverseChart | None, universe: Universe, *spaces: tuple[str, 
     return _exportable(recipe, "rows", universe, dict(spaces))
 
 
+def _say_unscored(
+    universe: Universe,
+    by_name: Mapping[str, SpaceSpec],
+    spaces: Mapping[str, LatentSpace],
+    chosen: Sequence[SpaceSpec],
+) -> None:
+    """If a model has no score with any other, say why, and offer to leave it out. A model of links needs
+    confirmed ones."""
+    silent = np.isnan(universe.accuracy).all(axis=0)
+    unscored = [name for name, of in zip(universe.names, silent, strict=True) if of and name in by_name]
+    guessed = [name for name in unscored if isinstance(spaces[name].ids, GuessedIds)]
+    for names, reason in (
+        (guessed, "pairs that Link guessed are not scored. Confirm more of them in Link to score it"),
+        (
+            [name for name in unscored if name not in guessed],
+            f"fewer than {FEWEST_ROWS} held-out rows in common with each of the others",
+        ),
+    ):
+        if names:
+            draw_left_out([by_name[name] for name in names], chosen, f"no scores: {reason}")
+
+
 def _chart(
-    workspace: Workspace, universe: Universe, by_name: dict[str, SpaceSpec], recipe: UniverseChart | None
+    workspace: Workspace,
+    universe: Universe,
+    by_name: dict[str, SpaceSpec],
+    recipe: UniverseChart | None,
+    chosen: Sequence[SpaceSpec],
 ) -> None:
     titles = charts_of(universe)
-    if len(by_name) > 1:
+    if len(chosen) > 1:
         titles = titles | {"similarity": "Other scores"}
     chart = segments("Show", titles, f"universe.chart-{len(titles)}", label_visibility="collapsed")
     if chart == "similarity":
-        compare_scores(workspace, list(by_name.values()))
+        compare_scores(workspace, chosen)
     else:
         drawn = _exportable(recipe, chart, universe)
         picked = st.session_state.get(_PICKED)

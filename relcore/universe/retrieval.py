@@ -22,8 +22,10 @@ _PERMUTATIONS = 200
 
 def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
     """The mean reciprocal rank and `top1` of a search by cosine, in which each row (n, D) searches its
-    partner, the row with the same number in `target`.
+    partner, the row with the same number in `target`. Without rows, both are 0.
     """
+    if not len(source):
+        return Score(0.0, metric="mrr", convention="paper", k=NEAREST, n=0, n_queries=0, top1=0.0)
     return _retrieval(unit_rows(source), unit_rows(target))[0]
 
 

@@ -252,10 +252,10 @@ class Universe(Reported):
             facts["best_chance"] = {"mean": best.mean, "low": best.low, "high": best.high}
         rows = [["model", "dimensions", "fitted on", "tested on", "same row", "by chance"]]
         for member in self.members:
-            share = member.score.top1
-            chance = 1 / member.score.n
-            if member.score.n < FEWEST_ROWS:
-                share = chance = np.nan
+            share = chance = np.nan
+            if member.score.n >= FEWEST_ROWS:
+                share = member.score.top1
+                chance = 1 / member.score.n
             added = ""
             if member.added:
                 added = " (added)"
@@ -394,7 +394,10 @@ class Universe(Reported):
         for ids in (self.ids, self.test_ids):
             if ids.ndim != 1 or len({one for one in ids.tolist() if isinstance(one, str)}) < len(ids):
                 raise SpaceError(f"universe: expected distinct ids, got others: {quote(ids.ravel()[:3])}")
+        # A space whose rows are all guessed pairs has no scored row.
+        unscored = (0, 0, 0)
         scores = [member.score for member in self.members]
+        scores = [score for score in scores if (score.n, score.top1, float(score)) != unscored]
         scores += [score for row in self.scores for score in row if score is not None]
         for score in scores:
             if score.n < 1 or score.top1 is None or not (0 <= score.top1 <= 1 and 0 <= score <= 1):
@@ -499,27 +502,27 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
             raise SpaceError(f"spaces: expected 2 to {MOST_SPACES}, got {len(spaces)}")
         report(0, 4, "pairing the rows")
         ids, rows = _shared_ids_and_rows(spaces)
-        train, test = self._split(spaces, ids, rows)
+        scored = _may_be_scored(spaces, rows)
+        train, test = self._split(spaces, ids, scored)
         centres = [
             mean_and_scale(space.vectors[own[train][own[train] >= 0]], self.unit, space.name)
             for space, own in zip(spaces, rows, strict=True)
         ]
         fitted = []
         tested = []
-        for space, own, centre in zip(spaces, rows, centres, strict=True):
+        asked = np.where(scored, rows, -1)[:, test]
+        for space, own, own_asked, centre in zip(spaces, rows, asked, centres, strict=True):
             fitted.append(align(space, own[train], *centre, self.unit))
-            tested.append(align(space, own[test], *centre, self.unit))
+            tested.append(align(space, own_asked, *centre, self.unit))
         present = rows[:, train] >= 0
-        test_present = rows[:, test] >= 0
+        test_present = asked >= 0
         report(1, 4, "rotating")
         with one_thread_products():  # with such small matrices, two threads take longer than one
             rotations = fit_rotations(fitted, present, self.rounds, [space.name for space in spaces])
         places = [X @ rotation for X, rotation in zip(fitted, rotations, strict=True)]
         test_places = [X @ rotation for X, rotation in zip(tested, rotations, strict=True)]
         report(2, 4, "scoring held-out rows")
-        scores, best, same_class = scores_of_pairs(
-            test_places, test_present, labels_of_rows(spaces, rows[:, test])
-        )
+        scores, best, same_class = scores_of_pairs(test_places, test_present, labels_of_rows(spaces, asked))
         members = []
         names = distinct_names(spaces)
         for i, space in enumerate(spaces):
@@ -543,17 +546,15 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
         )
 
     def _split(
-        self, spaces: Sequence[LatentSpace], ids: np.ndarray, rows: np.ndarray
+        self, spaces: Sequence[LatentSpace], ids: np.ndarray, scored: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Split rows into those to fit on and held-out ones, as ascending indices. Hashes of the ids decide,
-        so a row stays in its set if another space is added to the fit.
+        so a row stays in its set if another space is added to the fit. `scored` (N, n) is that of
+        `_may_be_scored`.
         """
         tested = row_keys(ids, "test", self.random_state) < _TESTED
-        scored = np.ones(len(ids), bool)
-        for space, own in zip(spaces, rows, strict=True):
-            scored[own >= 0] &= scored_rows(space.ids)[own[own >= 0]]
         keys = row_keys(ids, "queries", self.random_state)
-        test = _smallest(np.flatnonzero(tested & scored), keys, MOST_TESTED)
+        test = _smallest(np.flatnonzero(tested & (scored.sum(axis=0) >= 2)), keys, MOST_TESTED)
         train = _smallest(np.flatnonzero(~tested), keys, self.rows)
         if len(ids) < FEWEST_ROWS or not len(test):
             raise NoCommonId(
@@ -562,6 +563,15 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
                 " with all models"
             )
         return train, test
+
+
+def _may_be_scored(spaces: Sequence[LatentSpace], rows: np.ndarray) -> np.ndarray:
+    """A mask (N, n) of the rows that each space has and that may be scored there. A guessed pair bars the row
+    of the space with the guess only, so the other spaces are still compared on it."""
+    scored = rows >= 0
+    for space, own, mask in zip(spaces, rows, scored, strict=True):
+        mask[mask] = scored_rows(space.ids)[own[mask]]
+    return scored
 
 
 def _smallest(rows: np.ndarray, keys: np.ndarray, most: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from relcore import Universe, bundled_results, example_spaces
 from relcore import save_space as save
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.compare.all_pairs import AllPairs
+from relcore.spaces.ids import GuessedIds
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import UniverseSpec
 from tests.app.conftest import Session, save_space
@@ -38,7 +39,10 @@ def make_four(make_workspace, tmp_path):
             return session
         assert "**Not shown:** stranger." in session.captions
         assert not session.errors
-        return session.change("button_group", "universe.spaces", list(session.workspace.spaces))
+        session.change("button_group", "universe.spaces", list(session.workspace.spaces))
+        assert any("**stranger**: shares no rows with the models" in one.value for one in session.markdown)
+        assert "Take a row of one model into another" in session.html
+        return session.change("button_group", "universe.chart-", "similarity")
 
     return make
 
@@ -110,6 +114,34 @@ def test_a_file_that_is_dropped_is_placed_beside_the_example(make_four, tmp_path
     session.click("universe.show-own")
     assert apart in session.workspace.spaces
     assert session.find("button_group", choosing.MODELS).value == "own"
+
+
+def test_a_model_that_was_left_out_stays_out(make_four, tmp_path):
+    session = make_four()
+    session.click("Leave it out")
+    stranger = session.workspace.spaces[3]
+    wide = session.workspace.spaces[2]
+    assert stranger not in session.find("button_group", "universe.spaces").value
+    session.change("button_group", "universe.spaces", list(session.workspace.spaces[:2]))
+    save(LatentSpace(load(wide).vectors, load(wide).ids), tmp_path / "new.npz")
+    session.upload("universe.drop-0", "new.npz", (tmp_path / "new.npz").read_bytes())
+    *known, new = session.workspace.spaces
+    assert session.find("button_group", "universe.spaces").value == [*known[:2], new]
+    assert "Rows in common with those shown: wide. Click above to add." in session.captions
+
+
+def test_a_model_whose_pairs_are_guesses_is_told_apart(make_workspace):
+    spaces = [load(spec) for spec in make_workspace(120).spaces]
+    guessed = LatentSpace(spaces[0].vectors, GuessedIds.of(spaces[0].ids, ()), name="guessed")
+    universe = UniverseSpec().run([*spaces, guessed])
+    by_name = dict(zip(universe.names, "abc", strict=True))
+    told = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panel, "draw_left_out", lambda specs, chosen, reason: told.append((specs, reason)))
+        panel._say_unscored(universe, by_name, dict(zip(by_name, [*spaces, guessed], strict=True)), "abc")
+    ((left_out, reason),) = told
+    assert left_out == ["c"]
+    assert "pairs that Link guessed are not scored" in reason
 
 
 def test_two_models_that_are_clicked_open_in_explore(make_four, monkeypatch):

@@ -14,6 +14,7 @@ from relcore.compare.reports import agreement
 from relcore.figures.style import LIGHT
 from relcore.runs import entries
 from relcore.scores.score import Score, share_interval
+from relcore.spaces.ids import GuessedIds
 from relcore.universe.charts import CHARTS, UniverseChart, charts_of, map_of_spaces, moving_rows
 from relcore.universe.retrieval import retrieval
 
@@ -237,6 +238,18 @@ def test_a_few_rows_do_not_say_how_alike_models_are():
     assert f"(95 % interval of the mean: {percent(low)} to {percent(high)})" in few.circumstances()
     assert "the same row in 100 % of cases" in many.headline()
     assert "too few" not in many.headline()
+
+
+def test_a_guessed_pair_bars_only_the_model_with_the_guess(tmp_path):
+    """Before, rows that one model has by a guess were not scored for any pair of models."""
+    guesses = GuessedIds.of([f"row {i}" for i in range(N)], ())
+    guessed = LatentSpace(turned(7), guesses, name="guessed")
+    universe = Universe.fit([*family(3), guessed])
+    scored = ~np.isnan(universe.accuracy)
+    assert scored.tolist() == [[i != j and 3 not in (i, j) for j in range(4)] for i in range(4)]
+    assert universe.report().tables[0].shown[-1][3:] == ("0", "–", "–")
+    universe.save(tmp_path / "guessed.universe")
+    assert Universe.load(tmp_path / "guessed.universe").report().sentence == universe.headline()
 
 
 def test_there_is_no_map_without_scores_or_without_distances():
