@@ -46,7 +46,7 @@ from relcore.figures.export import Exportable
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
-from relcore.universe.charts import CHARTS, MOST_LINED, UniverseChart, charts_of
+from relcore.universe.charts import CHARTS, FEWEST_DRAWN_SPACES, MOST_LINED, UniverseChart, charts_of
 from relcore.universe.retrieval import FEWEST_ROWS
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
 
@@ -402,8 +402,10 @@ def _chart(
         if chart == "accuracy":
             told += " Dashed: a model and itself."
         if chart == "map" and len(universe.names) <= MOST_LINED:
-            told += " A line gives the share of rows whose nearest row in the other model is the same row;"
-            told += " hover over a dot for all its shares."
+            told += " A line gives the share of rows whose nearest row in the other model is the same row."
+            told += " Lines and shares without room are left out: hover over a dot for all, or see Table."
+        if "map" not in titles and len(universe.names) >= FEWEST_DRAWN_SPACES:
+            told += f" A map needs {FEWEST_DRAWN_SPACES} models with scores that are not all alike."
         if picked in by_name:
             told += f" **{plain(picked)}** is chosen: click another one to compare the two in Explore."
         elif pick:
@@ -491,7 +493,10 @@ def _translations(
             type="tertiary",
         )
     if target in spaces:
-        caption("Some held-out rows, translated, and the held-out rows of the other model nearest to them.")
+        caption(
+            "Some held-out rows, translated, and the held-out rows of the other model nearest to them. If the"
+            " right row is first, those after it have no colour."
+        )
         draw_rows(_examples(universe, spaces[source], spaces[target], source, target, specs[target]))
 
 
@@ -523,7 +528,10 @@ def _examples(
     lines = ""
     for one, found in zip(some, near, strict=True):
         alike = (found_html(shown[f], f == one, label[f] != "" and label[f] == label[one]) for f in found)
-        lines += f"<tr><td>{shown[one]}</td>{''.join(alike)}</tr>"
+        cells = "".join(alike)
+        if one == found[0]:  # the row was found, so those after it are no mistakes
+            cells = found_html(shown[one], True, False) + "".join(f"<td>{shown[f]}</td>" for f in found[1:])
+        lines += f"<tr><td>{shown[one]}</td>{cells}</tr>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 

@@ -29,8 +29,9 @@ CHARTS = {
     "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
 # minimum number of models on a map; maximum number with lines between all models
-_FEWEST_DRAWN_SPACES = 4
+FEWEST_DRAWN_SPACES = 3
 MOST_LINED = 5
+_BESIDE = 0.1  # a line that comes nearer to a third dot, as a share of the map's extent, is not drawn
 _LEAST_DISTANCE = 0.02  # if all distances are smaller, a map would show a single dot
 _MOST_DRAWN = 700
 _OF_ALL = "Mean of all"
@@ -79,7 +80,7 @@ class UniverseChart(SpacesRecipe, figure="universe"):
 
 def charts_of(universe: Universe) -> dict[str, str]:
     """The charts that can be drawn with the scores of this universe: their titles by name."""
-    many = len(_scored_spaces(universe)) >= _FEWEST_DRAWN_SPACES
+    many = len(_scored_spaces(universe)) >= FEWEST_DRAWN_SPACES
     differ = many and distances(_alike(universe)[1]).max() > _LEAST_DISTANCE
     return {name: CHARTS[name].title for name in ("map", "accuracy") if differ or name == "accuracy"}
 
@@ -90,9 +91,9 @@ def _scored_spaces(universe: Universe) -> list[int]:
 
 def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
     scored = _scored_spaces(universe)
-    if len(scored) < _FEWEST_DRAWN_SPACES:
+    if len(scored) < FEWEST_DRAWN_SPACES:
         raise SpaceError(
-            f"universe: expected {_FEWEST_DRAWN_SPACES} spaces or more to draw, got {len(scored)}"
+            f"universe: expected {FEWEST_DRAWN_SPACES} spaces or more to draw, got {len(scored)}"
         )
     names = short_names(universe.names)[0]
     # The accuracy of each pair of spaces, averaged over both directions.
@@ -128,8 +129,23 @@ def map_of_spaces(universe: Universe) -> Diagram:
     alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
     lines = {}
     if len(names) <= MOST_LINED:
-        lines = {pair: percent(float(alike[pair])) for pair in pairs}
+        apart = [pair for pair in pairs if not _passes_another(places, *pair)]
+        lines = {pair: percent(float(alike[pair])) for pair in apart}
     return Diagram(names, places, alt, lines, hover)
+
+
+def _passes_another(places: np.ndarray, i: int, j: int) -> bool:
+    """Whether the line between points i and j comes near a third point, where its text could belong to
+    another line."""
+    start = places[i]
+    along = places[j] - start
+    length = float(along @ along)
+    if not length:
+        return True
+    others = np.delete(places, [i, j], axis=0) - start
+    nearest = np.clip(others @ along / length, 0, 1)[:, None] * along
+    near = np.linalg.norm(others - nearest, axis=1) < _BESIDE * np.ptp(places, axis=0).max()
+    return bool(near.any())
 
 
 def accuracy_matrix(universe: Universe) -> Matrices:

@@ -1,3 +1,4 @@
+import re
 from base64 import b64decode
 from functools import partial
 from types import SimpleNamespace
@@ -72,6 +73,7 @@ def test_the_page_shows_the_cores_numbers_and_its_file_opens(make_four):
     session.change("button_group", "universe.chart-", "map")
     assert len(chart(session)["data"]) == 1
     assert session.html.count('<td class="same">') >= 4  # of at least 6 rows
+    assert not re.search('<td class="same">[^<]*</td><td class="other">', session.html)
 
 
 def test_a_file_shows_scores_and_its_models_that_are_here(make_four, make_workspace, tmp_path):

@@ -15,11 +15,19 @@ from relcore.figures.style import LIGHT
 from relcore.runs import entries
 from relcore.scores.score import Score, share_interval
 from relcore.spaces.ids import GuessedIds
-from relcore.universe.charts import CHARTS, UniverseChart, charts_of, map_of_spaces, moving_rows
+from relcore.universe.charts import (
+    CHARTS,
+    UniverseChart,
+    _passes_another,
+    charts_of,
+    map_of_spaces,
+    moving_rows,
+)
 from relcore.universe.retrieval import retrieval
 
 N = 600
 WIDE = 12
+NOISES = {"a": 0.4, "b": 1.0, "c": 2.5}  # of three models
 TRUE = np.random.default_rng(5).normal(size=(N, WIDE)) * np.linspace(2, 0.5, WIDE)
 
 
@@ -227,6 +235,23 @@ def test_the_map_puts_alike_spaces_side_by_side():
         assert drawn.bytes("png").startswith(b"\x89PNG")
         assert "'a'" in str(drawn.interactive(LIGHT).to_dict())
     assert "tabular" in drawn.bytes("tex").decode()  # the accuracy, which is drawn last, has a table
+
+
+def test_three_models_have_a_map():
+    """Before, three models had only a table: a map began with four."""
+    universe = Universe.fit([space(turned(i, noise), name) for i, (name, noise) in enumerate(NOISES.items())])
+    assert list(charts_of(universe)) == ["map", "accuracy"]
+    assert len(map_of_spaces(universe).names) == 3
+
+
+def test_a_line_that_passes_another_model_is_not_drawn():
+    """Before, three models on one line had three lines upon each other, and nobody saw whose share was
+    whose."""
+    between = np.array([[0.0, 0.0], [1.0, 0.02], [2.0, 0.0]])
+    triangle = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]])
+    pairs = (0, 1), (0, 2), (1, 2)
+    assert [_passes_another(between, *pair) for pair in pairs] == [False, True, False]
+    assert not any(_passes_another(triangle, *pair) for pair in pairs)
 
 
 def test_a_few_rows_do_not_say_how_alike_models_are():
