@@ -324,6 +324,8 @@ def draw_notice(page: str) -> None:
     present = (session.workspace(), page)
     if own is None or not (own.offered or own.tells):
         return
+    if page == START.title and STEP in st.query_params:  # the story needs no session, and its whole screen
+        return
     own.noticed = own.noticed or present
     if own.noticed != present:
         _dismiss()

@@ -261,7 +261,8 @@ def _pair_with_caption(
             dimensions = f"{source} d and {target} d"
         facts.append(dimensions)
     if pair.n_source_only or pair.n_target_only:
-        facts.append(f"without a partner, left out: {pair.n_source_only:,} and {pair.n_target_only:,} rows")
+        alone = f"{pair.n_source_only:,} of the source, {pair.n_target_only:,} of the target"
+        facts.append(f"rows without a partner, left out: {alone}")
     st.caption(" · ".join(facts), width="content")
     with notes:
         _notes(workspace, pair)

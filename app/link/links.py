@@ -103,7 +103,7 @@ def use_button(
         if known <= given:
             noun = "known"
         scored = counted(len(known.difference(anchors)), f"{noun} pair")
-        text = f"{counted(len(anchors), 'link')} become the anchors of all pages. Scores use {scored}."
+        text = numbers_in_words(len(result.kept) - result.n_seeds, len(anchors), scored, used)
         if missing > 0:
             text = f"Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select {missing} more below."
         if missing > 0 and used:
@@ -116,6 +116,21 @@ def use_button(
         if in_use(now) and compute.can_be_scored(compute.matched_models(now.source, now.target), now.anchors):
             go(EXPLORE, "Scores")
         st.rerun()
+
+
+def numbers_in_words(n_links: int, n_anchors: int, scored: str, used: bool) -> str:
+    """A sentence that tells apart the links, those that are anchors, and the pairs that are `scored`."""
+    if not n_links:
+        return f"Scores use {scored}."
+    pair = "will pair"
+    anchors = "become"
+    if used:
+        pair = "pair"
+        anchors = "are"
+    return (
+        f"{counted(n_links, 'link')} {pair} the rows on all pages, {n_anchors:,} pairs {anchors} the anchors,"
+        f" and scores use only {scored}."
+    )
 
 
 def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) -> tuple[str, ...]:

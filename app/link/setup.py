@@ -188,6 +188,8 @@ def _say_if_paired(workspace: Workspace, n_shared: int, test: bool) -> None:
     if workspace.models[:2] != (BUNDLED[0], _NUMBERED_WORDS):
         st.button(
             "Open an example: words of one model, only row numbers of the other",
+            help="The other model's words are shown beside its row numbers so that you can check the links."
+            " Link reads only the vectors and the known pairs.",
             on_click=_open_example,
             icon=":material/match_word:",
             type="tertiary",
@@ -295,10 +297,12 @@ def _picked_row(spec: SpaceSpec, space: LatentSpace) -> list[str]:
     if is_numbered(space):
         noun = "row"
     table.insert(0, noun, table.pop("id"))
+    told = f"Rows of {plain_name(space.name)}"
     if len(space) > LISTED:
-        st.caption(f"The first {LISTED:,} rows of {plain_name(space.name)}")
-    else:
-        st.caption(f"Rows of {plain_name(space.name)}")
+        told = f"The first {LISTED:,} rows of {plain_name(space.name)}"
+    if is_numbered(space) and "text" in table:
+        told += ". Its text is for checking only: Link does not read it."
+    st.caption(told)
     return [ids[row] for row in chosen_rows(table, f"bootstrap.rows-{place_of([spec])}", height=260, **look)]
 
 

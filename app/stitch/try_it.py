@@ -317,13 +317,14 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
             with asked:
                 example = _test_item(first.dataset, stitching, 0)
                 item = _show_item(example, f"The example: {example.truth}")
-            place.caption("Answers to an example, a test row. Give a picture of yours.")
+            place.caption("Answers to the example, a test row. A picture of yours takes its place.")
         elif first.kind == "images":
             place.caption("Answers to this picture.")
         known = tuple(st.session_state.get("relscope.try-truth", {}).items())
         own = tuple(encoders.get(spec) for spec in setup.specs)
         offer = ItemOffer(one, stitching, method, own, exports.theme(), known)
-        answers, html = offer.answered(item)
+        with place, st.spinner("Every pair of encoder and classifier answers …"):
+            answers, html = offer.answered(item)
         with place:
             _show(one, answers, item, html, live.channel_of("stitch.try", offer))
     except SpaceError as error:
@@ -411,8 +412,11 @@ def _answer_in_words(answers: Answers) -> str:
     leaders, count, n = answers.verdict()
     if 1 == count < n:
         return f"a different answer in each of {n} pairs"
+    told = f"<b>{plain_html(' or '.join(leaders[:3]))}</b>"
+    if len(leaders) > 1:
+        return f"{told}, each in {count} of {counted(n, 'pair')}"
     if n:
-        return f"<b>{plain_html(' or '.join(leaders[:3]))}</b>, in {count} of {counted(n, 'pair')}"
+        return f"{told}, in {count} of {counted(n, 'pair')}"
     return ""
 
 

@@ -132,9 +132,12 @@ def draw_left_out(specs: Sequence[SpaceSpec], chosen: Sequence[SpaceSpec], reaso
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"universe.left-{key}"):
         names = plain(", ".join(map(space_name, specs)))
         st.markdown(f":material/link_off: **{names}**: {reason}.", width="content")
+        label = "Leave them out"
+        if len(specs) == 1:
+            label = "Leave it out"
         if st.session_state.get(_KEY) in st.session_state:
             st.button(
-                "Leave it out" if len(specs) == 1 else "Leave them out",
+                label,
                 key=f"universe.leave-{key}",
                 type="tertiary",
                 on_click=st.session_state.update,

@@ -105,7 +105,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
         scale = _scale_of(result, metric)
         lowest = min(float(np.nanmin(panel.values, initial=1.0)) for panel in panels)
         if lowest < scale[0]:
-            lowest_too = f" ({short(scale[0], 2)} stands for less, too)"
+            lowest_too = f" ({short(scale[0], 2)} or less: palest)"
     notes = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     n = len(result.encoders)
     alt = (

@@ -358,10 +358,9 @@ def matrices_of(answers: Answers) -> Matrices:
     )
     leaders, count, n = answers.verdict()
     each = " each" if len(leaders) > 1 else ""
-    most = " and ".join(leaders[:3])
     verdict = "no two can be stitched."
     if n:
-        verdict = f"{count} of {n} stitched pairs{each} answer {most}."
+        verdict = f"{count} of {n} stitched pairs{each} answer {' and '.join(leaders[:3])}."
     alt = (
         f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} classifiers,"
         f" {METHODS[answers.method].title}: {verdict}"
@@ -395,6 +394,7 @@ def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
         other = f" · own: {own}"
     lines = [f"{name}: {short(share)}" for name, share in top]
     if answers.answer(i, j) == NONE:
+        other = f" for {shortened(top[0][0], _LONGEST)}{other}"  # not the probability of “none of these”
         lines.append("less sure than in 95 % of this pair's right answers to test rows")
     return f"{answer}\n{short(top[0][1], 2)}{other}", "\n".join([*lines, kind])
 

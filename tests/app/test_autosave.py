@@ -3,12 +3,14 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import Mock
+from types import SimpleNamespace
+from unittest.mock import MagicMock, Mock
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import page_settings, saving, sharing
+from app.places import START
 from app.saving import _TABS as TABS
 from app.saving import TabState
 from app.sharing import session_folder, uploads_of
@@ -80,6 +82,19 @@ def test_a_new_visit_opens_the_newest_session_and_says_so(opened):
         assert "ast session" not in act(visit).captions
         for path in saved_files():
             path.unlink()
+
+
+def test_no_notice_lies_over_the_story(monkeypatch):
+    """Before, on a phone, it covered the choices of a step."""
+    page = MagicMock()
+    page.button.return_value = False
+    page.session_state = {saving._STATE: SimpleNamespace(offered="", tells=True, noticed=None)}
+    monkeypatch.setattr(saving, "st", page)
+    monkeypatch.setattr(saving.session, "workspace", Workspace)
+    for query, n_drawn in (({"step": "6"}, 0), ({}, 1)):
+        page.query_params = query
+        saving.draw_notice(START.title)
+        assert page.container.call_count == n_drawn
 
 
 def test_a_link_wins_and_the_saved_session_is_offered(opened):

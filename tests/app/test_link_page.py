@@ -59,10 +59,19 @@ def test_rows_without_ids_are_linked_by_row_numbers(make_rotated):
     assert session.find("button_group", "bootstrap.have-").options[-1] == "Test: hide the shared ids"
 
 
+def test_links_anchors_and_scored_pairs_are_told_apart():
+    """Before, “280 links become the anchors” stood beside “Use the 14,887 links”, also after their use."""
+    first = links.numbers_in_words(14_887, 280, "20 known pairs", False)
+    assert first.startswith("14,887 links will pair the rows on all pages, 280 pairs become the anchors")
+    assert first.endswith("scores use only 20 known pairs.")
+    assert "280 pairs are the anchors" in links.numbers_in_words(14_887, 280, "20 known pairs", True)
+
+
 def test_the_example_without_shared_ids_starts_from_twenty_known_pairs():
     session = Session(None, Workspace(), LINK)
     session.click("bootstrap.example")
     assert "20 pairs, 20 of them" in session.captions
+    assert "Its text is for checking only" in session.captions
     words, rows = (load(spec) for spec in session.workspace.models[:2])
     word, row = session.text_area[0].value.splitlines()[-1].split(" = ")
     assert word in words.ids

@@ -19,7 +19,7 @@ from relcore.stitch import classifiers
 from relcore.stitch.classifiers import Stitching
 from relcore.stitch.shared_rows import share_rows
 from relcore.stitch.stitching import StitchSpec
-from relcore.stitch.try_it import NONE, answers_of, item_encoder, why_not
+from relcore.stitch.try_it import NONE, answers_of, item_encoder, matrices_of, why_not
 
 SENTENCES = DatasetSpec("parallel", "en")
 DIGITS = DatasetSpec("digits", limit=200)
@@ -142,6 +142,8 @@ def test_pair_less_sure_than_its_right_answers_says_none_of_these(noisy, method)
     found = answers_of(noisy, method, [X[unsure : unsure + 1] for X in rows])
     assert found.answer(0, 1) == NONE
     assert found.wide().iloc[0, 2].startswith(NONE)
+    ((likeliest, _),) = found.top(0, 1, 1)
+    assert f" for {likeliest}" in matrices_of(found).panels[0].text(0, 1)
     assert not found.agrees(0, 1) or found.answer(0, 0) == NONE
     surest = int(sure[0, 1].max(axis=-1).argmax())
     found = answers_of(noisy, method, [X[surest : surest + 1] for X in rows])
