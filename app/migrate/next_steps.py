@@ -13,7 +13,7 @@ import streamlit as st
 
 from app import compute, exports, messages
 from app.migrate.setup import MigrateSetup
-from app.migrate.verdict import RATE, ROWS
+from app.migrate.verdict import advised
 from app.page_settings import segments
 from app.plain_text import plain
 from app.tables import chosen_rows
@@ -25,7 +25,6 @@ from relcore.explain.items import items_of
 from relcore.migrate.adapter_files import CASCADE, GRAPHS, SNIPPET
 from relcore.migrate.changed_queries import changed_queries_in_words
 from relcore.migrate.migration import FEWEST_OF_GROUP, losses_by_group
-from relcore.migrate.price import UNKNOWN
 from relcore.migrate.result import TITLES, MigrationResult, export_result
 from relcore.runs.entries import digest_of
 from relcore.studies.paper_runs import commit_of
@@ -161,9 +160,7 @@ def _clusters(digest: str, queries: str, _setup: MigrateSetup, _rows: np.ndarray
 
 
 def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
-    n_corpus = st.session_state.get(ROWS.format(result.n_corpus), result.n_corpus)
-    scaled, _ = result.scaled(n_corpus, st.session_state.get(RATE, UNKNOWN))
-    option = scaled.verdict.option
+    option = advised(result)
     unneeded = ""
     if option in ("keep", "re-embed"):
         unneeded = f"The recommended “{TITLES.get(option)}” needs no adapter. "

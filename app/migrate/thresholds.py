@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import compute, exports, messages, results, session
 from app.migrate.setup import MigrateSetup
+from app.migrate.verdict import advised
 from app.page_settings import remembered, segments
 from app.plain_text import plain
 from app.widgets import space_labels
@@ -65,7 +66,10 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
 
 def _choose_change(setup: MigrateSetup, result: MigrationResult) -> ThresholdChange:
     systems = {name: title for name, title in AFTER.items() if name in result.found}
-    system = segments("Scores", systems, "threshold.system", "bridge")
+    usual = advised(result)
+    if usual not in systems:
+        usual = "bridge"
+    system = segments("Scores", systems, f"threshold.system-{usual}", usual)
     keep = "hits"
     if result.relevance != NEIGHBOURS:
         keep = segments("Keep", KEEP, "threshold.keep", "precision")

@@ -24,15 +24,17 @@ from relcore.migrate.verdict import NEIGHBOURS
 
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     # The number fields stand above the verdict, because its length changes with these numbers.
-    n_corpus, rate = _corpus(setup, result)
-    scaled, note = result.scaled(n_corpus, rate)
+    waiting = st.container(key="migrate-reading")  # floats, so that its message moves no field
+    n_corpus, rate = _corpus(setup, result, waiting)
+    with waiting, st.spinner("Computing the recommendation …"):
+        scaled, note = result.scaled(n_corpus, rate)
+        here = scaled
+        if n_corpus != result.n_corpus:
+            here = result.decided(rate)
+        for_corpus = result.sentence_at(n_corpus, rate)
     st.session_state[RATE] = rate
     told = [one for one in result.cautions if LEFT_OUT in one]
-    if n_corpus == result.n_corpus:
-        here = scaled
-    else:
-        here = result.decided(rate)
-    _headline(here, result.sentence_at(n_corpus, rate), scaled.cost_sentence())
+    _headline(here, for_corpus, scaled.cost_sentence())
     for caution in result.cautions:
         if caution not in told:
             messages.warning(caution)
@@ -175,14 +177,20 @@ RATE = "relscope.migrate-rate"
 ROWS = "migrate.rows-{}"  # widget key, with the number of rows loaded here
 
 
-def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
+def advised(result: MigrationResult) -> str:
+    """The option that the page recommends, for the user's corpus and its price."""
+    n_corpus = int(st.session_state.get(ROWS.format(result.n_corpus), result.n_corpus))
+    scaled, _ = result.scaled(n_corpus, st.session_state.get(RATE, UNKNOWN))
+    return scaled.verdict.option
+
+
+def _corpus(setup: MigrateSetup, result: MigrationResult, waiting: DeltaGenerator) -> tuple[int, Rate]:
     """Draw fields for the number of rows in the user's corpus and for the price of embedding them. Returns
-    both."""
+    both. While texts are read, `waiting` says so."""
     encoder = setup.specs[1].encoder
     seconds = 0.0
     if encoder:
         seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus
-    reading = st.container(key="migrate-reading")  # floats, so that its message moves no field
     with st.container(horizontal=True, vertical_alignment="bottom", key="migrate-corpus"):
         n = remembered(
             st.number_input,
@@ -193,13 +201,13 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
             key=ROWS.format(result.n_corpus),
             help="Costs and recommendation are for this number of rows. Scores are for the rows loaded here.",
         )
-        rate = _rate(setup, seconds, reading)
+        rate = _rate(setup, seconds, waiting)
     return int(n), rate
 
 
-def _rate(setup: MigrateSetup, seconds: float, reading: DeltaGenerator) -> Rate:
+def _rate(setup: MigrateSetup, seconds: float, waiting: DeltaGenerator) -> Rate:
     """Draw fields for the time and the price of embedding rows. `seconds` is the initial value for a row.
-    While texts are read, `reading` says so."""
+    While texts are read, `waiting` says so."""
     seconds = _number(
         "seconds",
         "Seconds per row",
@@ -233,7 +241,7 @@ def _rate(setup: MigrateSetup, seconds: float, reading: DeltaGenerator) -> Rate:
     rate = Rate(seconds=seconds, price=price, queries=int(queries), currency=currency)
     if not price:  # savings are counted in rows
         return rate
-    with reading:
+    with waiting:
         usual = _tokens(setup)
     tokens = _number(
         "tokens",

@@ -128,6 +128,11 @@ class MovedThreshold(Reported):
         return self.error < self.chance_low
 
     @property
+    def has_cut_off(self) -> bool:
+        """Whether a new cut-off replaces the threshold."""
+        return not self.refusal and self.beats_chance
+
+    @property
     def usable(self) -> str:
         """Which cut-offs separate relevant from other rows: "one" for all queries; "by kind" if one for each
         kind of query is clearly better and does; "none"; "undecided" if these queries cannot tell; and ""
@@ -201,7 +206,13 @@ class MovedThreshold(Reported):
                 f" {kinds.gain.describe()} compared with one cut-off for all."
             )
         if self.usable == "one":
-            return f"One cut-off is usable: at {best}, precision and recall both reach {range_}."
+            text = f"One cut-off is usable: at {best}, precision and recall both reach {range_}."
+            if self.has_cut_off and not self.is_given:
+                text += (
+                    f" The cut-off to set is {self.number(self.new_threshold)}, which keeps"
+                    f" {TITLES[self.keep].lower()}; {best} only tests whether any is usable."
+                )
+            return text
         if self.usable == "none":
             return (
                 "No cut-off is usable, because relevant and other rows interleave: wherever it is, more than"
@@ -273,7 +284,7 @@ class MovedThreshold(Reported):
     def card(self, title: str = "") -> str:
         """A card for the runbook, in Markdown: what to set, what to expect, and when to measure again."""
         lines = [f"# Similarity threshold{f': {title}' if title else ''}", ""]
-        if self.refusal or not self.beats_chance:
+        if not self.has_cut_off:
             return "\n".join([*lines, self.describe(), "", self.verdict(), ""])
         lines += [
             f"- Set: {_PASSES[self.score]} {self.number(self.new_threshold)} (before:"

@@ -295,6 +295,12 @@ class Rate(NamedTuple):
                 found.append(self.in_currency(money))
         return " · ".join(found)
 
+    def beside_a_gain(self, rows: float) -> str:
+        """The time and price of embedding rows as the end of a sentence; "" if neither is known."""
+        if not self.is_known:
+            return ""
+        return f" and embedding costs {self.of(rows).replace(' · ', ' and ')}"
+
     def in_currency(self, money: float) -> str:
         """A sum as text: "$1.50" for a symbol, "1.50 USD" for a name."""
         if self.currency and not self.currency[-1].isalnum():

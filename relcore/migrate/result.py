@@ -339,6 +339,8 @@ class MigrationResult(Reported):
             up_to = "up to "
         text = f"{up_to}{counted(rows, 'row')}"
         if rate.is_known:
+            if not rows:
+                text += ", only queries"
             text += f" · {rate.of(rows, rate.queries * cost.models_per_query)}"
         return text
 
@@ -384,7 +386,7 @@ class MigrationResult(Reported):
         text = ""
         if self.verdict.option:
             text = "▸ is recommended. "
-        text += "Rows include the pairs that the adapter learns from. "
+        text += "Rows include the pairs that the adapter learns from; time and price also those of queries. "
         if self.price:
             text += "Cascade: rows for the whole log of queries, and rows that one more query adds."
         else:
@@ -421,15 +423,24 @@ class MigrationResult(Reported):
         scaled, _ = self.scaled(n_corpus, rate)
         option = scaled.verdict.option
         text = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}"
-        text += f"{scaled._why_no_cascade(rate)}."
+        small_saving = scaled._why_no_cascade(rate)
         if option != "cascade":
             score = self.option(option)
             assert score is not None  # an option is recommended by its score
+            better = option == "re-embed" and score.to_keep is not None and score.to_keep.low > 0
+            if better:
+                text += f", because it is clearly better{rate.beside_a_gain(n_corpus)}"
+            elif small_saving:
+                text += f", because {small_saving}"
+            text += "."
             text += f" Its {self.metric} here is {short(score.value)}"
             if gain := score.to_keep:
                 gained = f"{signed(gain.value)} against keeping the old model"
                 text += f", {gained} (95 %: {band(gain.low, gain.high)})"
+            if better and small_saving:
+                text += f". {small_saving[:1].upper()}{small_saving[1:]}"
             return f"{text}."
+        text += "."
         if gain := cascade.to_reembed:
             text += (
                 f" Its {self.metric} here is {short(cascade.value)}, {signed(gain.value)} against"
@@ -453,12 +464,12 @@ class MigrationResult(Reported):
             return ""
         saved = rate.saving(self.cost_of("cascade"), self.cost_of("re-embed"), self.n_corpus)
         if saved <= 0:
-            return ", because the cascade saves nothing in a year"
+            return "the cascade saves nothing in a year"
         if rate.has_price:
             amount = rate.in_currency(saved)
         else:
             amount = f"{saved:,.0f} rows"
-        return f", because the cascade saves {amount} a year, less than your limit of {rate.least}"
+        return f"the cascade saves {amount} a year, less than your limit of {rate.least}"
 
     @property
     def rewrites_corpus(self) -> bool:

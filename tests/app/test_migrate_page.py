@@ -258,9 +258,15 @@ def test_a_moved_line_changes_what_passes(tmp_path, planted):
     assert not session.errors
 
 
+def test_the_threshold_of_the_recommended_option_comes_first(tmp_path, planted, monkeypatch):
+    monkeypatch.setattr("app.migrate.thresholds.advised", lambda result: "re-embed")
+    session = thresholds_page(tmp_path, planted)
+    assert session.find("button_group", "threshold.system").value == "re-embed"
+
+
 def test_a_threshold_of_other_rows_is_refused_without_judgements(tmp_path, planted):
     session = thresholds_page(tmp_path, planted)
-    assert any(one.value.startswith("**About ") for one in session.markdown)
+    assert any(one.value.startswith("**A cut-off of about ") for one in session.markdown)
     assert not any("--gate" in one.value for one in session.code)
     other = save_space(tmp_path / "other.npz", planted[0][2].vectors, "d")
     workspace = session.workspace
