@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,25 +44,28 @@ with relcore.watch("runs/first", model, probe) as run:
         run.step(accuracy=accuracy)"""
 _TREE = """\
 runs/
+├── labels.txt        a line for each row: its colour
 ├── first/            one training
 │   ├── step-0.npy    rows × dimensions
-│   └── step-100.npy
+│   ├── step-100.npy
+│   └── metrics.csv   step,accuracy
 └── second/           another one
     ├── step-0.npy
     └── step-100.npy"""
 _FILES = (
     "Any file that Relscope reads as a space opens: .npy, .npz, .parquet and others. Its name ends in its"
-    " step: step-100.npy, epoch-3.npz. A folder epoch-3/ has a file for each layer."
+    " step: step-100.npy, epoch-3.npz. A folder epoch-3/ has a file for each layer. labels.txt and"
+    " metrics.csv may be missing; an .npz may hold vectors, ids and labels instead."
 )
 
 
 @dataclass(frozen=True)
 class TrainingInputs:
-    """Runs, by folder, number of frames and whether they grow, and how they are shown. `folder` is the one
-    that holds them all."""
+    """Runs, by folder, number of frames, the digest of their labels and metrics, and whether they grow; and
+    how they are shown. `folder` is the one that holds them all."""
 
     folder: str
-    places: tuple[tuple[str, int, bool], ...]
+    places: tuple[tuple[str, int, str, bool], ...]
     spec: TrainingSpec
     axes: str
 
@@ -139,7 +143,7 @@ def compared(asked: TrainingInputs) -> TrainingResult:
 
 
 @compute.cached(8)
-def _compared(places: tuple[tuple[str, int, bool], ...], spec: TrainingSpec) -> TrainingResult:
+def _compared(places: tuple[tuple[str, int, str, bool], ...], spec: TrainingSpec) -> TrainingResult:
     return following.comparison(spec).compare([open_run(place) for place, *_ in places])
 
 
@@ -174,8 +178,18 @@ def draw_film(folder: str, key: str, height: int) -> None:
     _play(result.panels(), key, height)
 
 
-def _places(runs: Sequence[Run]) -> tuple[tuple[str, int, bool], ...]:
-    return tuple((str(run.folder), len(run), run.growing) for run in runs)
+def _places(runs: Sequence[Run]) -> tuple[tuple[str, int, str, bool], ...]:
+    return tuple((str(run.folder), len(run), _beside(run), run.growing) for run in runs)
+
+
+def _beside(run: Run) -> str:
+    """The digest of the labels and the metrics of a run, which may be given later than its frames."""
+    digest = hashlib.blake2b(digest_size=8)
+    if run.labels is not None:
+        digest.update("\n".join(map(str, run.labels)).encode())
+    for name, (steps, values) in run.metrics.items():
+        digest.update(name.encode() + steps.tobytes() + values.tobytes())
+    return digest.hexdigest()
 
 
 @st.fragment

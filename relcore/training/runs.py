@@ -29,6 +29,7 @@ from relcore.files.reading import shape_of
 from relcore.nn.capture import OUTPUT
 from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace
+from relcore.training.beside import Points, labels_beside, metrics_beside
 
 CARD = "run.json"
 METRICS = "metrics.json"
@@ -40,8 +41,6 @@ _STEP = re.compile(
 )
 _NUMBER = re.compile(r"\d{1,18}")
 _MOST_FRAMES = 500
-
-Points = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,9 @@ def open_run(folder: str | Path) -> Run:
 
     A checkpoint is a vector file whose name tells its step, such as ``step-100.npy``, or a folder such as
     ``epoch-3`` with a file for each layer, as ``relcore.encode(…, folder="epoch-3")`` writes it. The rows are
-    those whose ids all checkpoints share.
+    those whose ids all checkpoints share. Their labels are those of the first checkpoint, as in an .npz with
+    ``vectors``, ``ids`` and ``labels``, or the lines of ``labels.txt`` in the folder or the one above it.
+    ``metrics.csv``, with the columns ``step`` and ``accuracy``, gives the accuracy.
 
     Parameters
     ----------
@@ -387,14 +388,19 @@ def _checkpoints(place: Path) -> Run | None:
     if not len(shared):
         raise SpaceError(f"{place}: expected checkpoints with common ids, got none; save them with ids")
     first = spaces[0].take(spaces[0].rows(shared))
+    labels = first.labels
+    if labels is None:
+        labels = labels_beside(place, len(spaces[0]))
+        if labels is not None:
+            labels = labels[spaces[0].rows(shared)]
     return Run(
         folder=place,
         name=place.name,
         steps=np.array(steps, np.int64),
         layers=tuple(layers),
         ids=first.ids,
-        labels=first.labels,
-        metrics=MappingProxyType({}),
+        labels=labels,
+        metrics=metrics_beside(place),
         _frames=tuple(frames[step] for step in steps),
         _watched=False,
     )

@@ -130,3 +130,35 @@ def test_two_checkpoints_of_one_step_are_refused(tmp_path):
         np.save(tmp_path / name, np.eye(3, dtype=np.float32))
     with pytest.raises(SpaceError, match="expected one file for each step"):
         relcore.open_run(tmp_path)
+
+
+def test_labels_and_an_accuracy_lie_beside_checkpoints(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        for step in (0, 10):
+            np.save(tmp_path / name / f"step-{step}.npy", RNG.normal(size=(4, 3)))
+    (tmp_path / "labels.txt").write_text("a\nb\nb\n7\n")
+    (tmp_path / "second" / "metrics.csv").write_text("step,accuracy,loss\n10,0.9,\n0,0.1,2\n")
+    first, second = relcore.open_runs(tmp_path)
+    assert first.labels.tolist() == second.labels.tolist() == ["a", "b", "b", "7"]
+    assert not first.metrics
+    assert second.metric("accuracy").tolist() == [0.1, 0.9]
+    assert second.metric("loss").tolist() == [2, 2]
+    (tmp_path / "second" / "labels.txt").write_text("x\ny\n")
+    with pytest.raises(
+        SpaceError, match="expected 4 labels, one line for each row of the first checkpoint, got 2"
+    ):
+        relcore.open_runs(tmp_path)
+    (tmp_path / "first" / "metrics.csv").write_text("epoch,accuracy\n1,2\n")
+    with pytest.raises(SpaceError, match="expected columns step and accuracy"):
+        relcore.open_run(tmp_path / "first")
+    (tmp_path / "first" / "metrics.csv").write_text("step,accuracy\n1,high\n")
+    with pytest.raises(SpaceError, match="got '1,high'"):
+        relcore.open_run(tmp_path / "first")
+
+
+def test_labels_of_saved_spaces_come_before_the_file(tmp_path):
+    space = relcore.LatentSpace(np.eye(3), list("abc"), labels=list("xyz"))
+    relcore.save_space(space, tmp_path / "step-1.npz")
+    (tmp_path / "labels.txt").write_text("1\n2\n3\n")
+    assert relcore.open_run(tmp_path).labels.tolist() == list("xyz")
