@@ -127,9 +127,9 @@ def _color_chooser(pair: Match, color_of_view: str) -> str:
         key="invert.color",
         width=190,
         help=(
-            f"Error nearby: mean error of the {NEARBY} held-out rows that are nearest on the original map, so"
-            " that regions can be compared. Error of each row: 1 − cosine of recovered and true row. The"
-            " example rows are those of Explore."
+            f"Error nearby: mean error of the held-out rows nearest on the original map, {NEARBY} or a tenth"
+            " of all, so that regions can be compared. Error of each row: 1 − cosine of recovered and"
+            " true row. The example rows are those of Explore."
         ),
     )
 

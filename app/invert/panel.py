@@ -32,6 +32,7 @@ from relcore.invert.recovery import Recovery, RecoveryErrors
 from relcore.invert.sliders import LiveInversion, SlidAnswers
 from relcore.maps.pane_maps import View
 from relcore.panes.payload import PaneEvent, PaneSettings, trails_between
+from relcore.scores.score import share_interval
 from relcore.spaces.matching import Match
 
 _HIDDEN = "invert.hidden"  # widget key: the classes that the legend hides
@@ -67,6 +68,7 @@ def report(asked: InvertInputs, result: Recovered) -> None:
         st.subheader("Other methods", anchor=False)
         if result.by_hand:
             st.caption(result.by_hand)
+        st.caption("Mean cosine is 1 − mean error: high is good.")
         report_table(inversion.report(side_names(pair, inversion.spec.route)).tables[0])
     errors = RecoveryErrors.of(asked.recipe, inversion=inversion.spec).draw(inversion)
     figure = errors.interactive(exports.theme())
@@ -84,26 +86,22 @@ _PANEL = Panel(
 
 
 def lead(pair: Match, result: Inversion, found: Recovery) -> str:
-    """A sentence as HTML that says which share of the rows inversion recovers here, the chance level, and on
-    how many rows this was measured."""
+    """A sentence as HTML that says which share of the rows inversion recovers here, with its interval, the
+    chance level, and on how many rows this was measured."""
     alike = ""
     if found.labelled:
         labelled, chance = map(percent, found.labelled)
         alike = f" Nearest to a row of the same label: {labelled} (by chance {chance})."
-    cosines = {name: float(score) for name, score in result.scores.items()}
-    best = max(cosines, key=cosines.__getitem__)
-    cosine = short(cosines[result.spec.title], 2)
-    if cosines[best] > cosines[result.spec.title]:
-        cosine += f"; of {best}, fitted directly, {short(cosines[best], 2)}"
     rows = "words"
     if pair.source.counts is None:
         rows = "rows"
+    low, high = share_interval(found.first, found.n)
     return (
-        f"{counted(result.n_anchors, 'anchor')} recover <b>{percent(found.first)}</b> of the {rows}: of"
+        f"{counted(result.n_anchors, 'anchor')} recover <b>{percent(found.first)}</b> of the {rows}"
+        f" (95 %: {percent(low)} to {percent(high)}): of"
         f" {found.among:,} true vectors, the right one is nearest to the recovered one. By chance,"
         f" {percent(1 / found.among)}."
-        f" <small>Measured on {found.n:,} held-out {rows}. Mean cosine of recovered and true vector:"
-        f" {cosine}.{alike}</small>"
+        f" <small>Measured on {found.n:,} held-out {rows}.{alike}</small>"
     )
 
 
@@ -124,10 +122,10 @@ def _recovered_tables(pair: Match, result: Inversion, found: Recovery, items: It
         lines = "".join(
             f"<tr><td>{shown[row]}</td>"
             f"{found_html(shown[other], row == other, labels[row] != '' and labels[row] == labels[other])}"
-            f'<td class="number">{short(1 - errors[row], 2)}</td></tr>'
+            f'<td class="number">{short(errors[row], 2)}</td></tr>'
             for row, other in pairs
         )
-        head = '<th>original</th><th>nearest to the recovered</th><th class="number">cosine</th>'
+        head = '<th>original</th><th>nearest to the recovered</th><th class="number">error</th>'
         parts += (
             f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
         )
@@ -139,7 +137,7 @@ def _extremes(pair: Match, result: Inversion, items: Items | None) -> None:
     errors = result.errors[result.spec.title]
     order = np.flatnonzero(result.scored)
     order = order[np.argsort(-errors[order], kind="stable")]
-    number = st.column_config.NumberColumn(format="%.3f", help="Cosine of recovered and true row")
+    number = st.column_config.NumberColumn(format="%.3f", help="1 − cosine of recovered and true row")
     if len(order) <= 2 * LISTED:
         chosen = order
     else:
@@ -148,7 +146,7 @@ def _extremes(pair: Match, result: Inversion, items: Items | None) -> None:
     table = pd.DataFrame({"id": pair.ids[rows]})
     if source.labels is not None and 2 * np.count_nonzero(source.labels[rows] != "") > len(rows):
         table["label"] = source.labels[rows]
-    methods = {name: 1 - values[chosen] for name, values in result.errors.items() if name != "absolute copy"}
+    methods = {name: values[chosen] for name, values in result.errors.items() if name != "absolute copy"}
     table = table.assign(**methods)
     if source.counts is not None:
         table["count"] = source.counts[rows]
@@ -161,7 +159,10 @@ def _extremes(pair: Match, result: Inversion, items: Items | None) -> None:
         which = "every held-out row"
     else:
         which = f"the {LISTED} worst and the {LISTED} best held-out rows"
-    caption(f"Cosine of recovered and true row by each method; {which}. Select rows to see them in the maps.")
+    caption(
+        f"Error of each method, 1 − cosine of recovered and true row: low is good. Listed: {which}. Select"
+        " rows to see them in the maps."
+    )
 
 
 def _draw_notes(asked: InvertInputs, result: Inversion) -> None:

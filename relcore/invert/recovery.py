@@ -100,7 +100,8 @@ def nearest_before_and_after(
 
 
 COLORS = ("error", "nearby", "pivots", "labels")
-NEARBY = 50  # number of rows on the map whose errors are averaged
+NEARBY = 50  # maximum number of rows on the map whose errors are averaged
+_REGIONS = 10  # minimum number of rows for each averaged one, so that regions of the map can differ
 # From pale grey over orange to red: the larger an error, the darker and the more vivid its colour, on white
 # and on dark pages, also for eyes that see no red.
 _ERROR_COLORS = ("#a9b7ca", "#c0b6ad", "#d5ab87", "#e09a5f", "#e28145", "#db603f", "#cc3d49", "#ad1d5b")
@@ -110,12 +111,12 @@ def error_edges(errors: np.ndarray) -> tuple[float, ...]:
     """Rounded edges between at most seven classes of errors. The classes cover the 1st to the 99th
     percentile."""
     low, high = np.percentile(errors, (1, 99))
-    for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
+    for step in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
         first = np.floor(low / step) + 1
         last = max(np.floor(low / step) + 1, np.ceil(high / step) - 1)
         if last - first < 6:
             break
-    return tuple(np.round(np.arange(first, last + 1) * step, 2).tolist())
+    return tuple(np.round(np.arange(first, last + 1) * step, 3).tolist())
 
 
 # Colourings by errors, with the names of their first class.
@@ -124,7 +125,7 @@ ERRORS = {"error": "Error", "nearby": "Mean error"}
 
 def errors_to_color(inversion: Inversion, color_by: str) -> np.ndarray:
     """The number that colours each translated row, (m,). "error": its error, 1 − cosine. "nearby": the mean
-    error of the `NEARBY` held-out rows that are nearest to it on the map of the original rows."""
+    error of the `rows_nearby` held-out rows that are nearest to it on the map of the original rows."""
     errors = inversion.errors[inversion.spec.title]
     if color_by == "error":
         return errors
@@ -132,9 +133,15 @@ def errors_to_color(inversion: Inversion, color_by: str) -> np.ndarray:
 
     places, _ = inversion.paired.map
     scored = np.flatnonzero(inversion.scored)
-    k = min(NEARBY, len(scored))
+    k = rows_nearby(len(scored))
     _, near = cKDTree(places[scored]).query(places, k)
     return errors[scored][near.reshape(len(places), k)].mean(axis=1)
+
+
+def rows_nearby(n_scored: int) -> int:
+    """The number of held-out rows near a place on the map whose errors are averaged. If all of few rows were
+    averaged, every place would have the same error."""
+    return max(1, min(NEARBY, n_scored // _REGIONS))
 
 
 def chance_errors(inversion: Inversion) -> np.ndarray:
@@ -146,11 +153,11 @@ def chance_errors(inversion: Inversion) -> np.ndarray:
 
 
 def about_errors(inversion: Inversion) -> str:
-    """A sentence with the median error of the held-out rows, and the median by chance."""
+    """A sentence with the mean error of the held-out rows, and the mean by chance."""
     errors = inversion.errors[inversion.spec.title][inversion.scored]
-    median = short(float(np.median(errors)), 2)
-    chance = short(float(np.median(chance_errors(inversion))), 2)
-    return f"Median error {median} over {counted(len(errors), 'row')}; by chance {chance}."
+    mean = short(float(np.mean(errors)))
+    chance = short(float(np.mean(chance_errors(inversion))), 2)
+    return f"Errors of {counted(len(errors), 'row')}: mean {mean}; by chance {chance}."
 
 
 def inversion_scene(
@@ -199,7 +206,8 @@ def inversion_scene(
     if color_by == "error":
         colored = "error, 1 − cosine"
     elif color_by == "nearby":
-        colored = f"mean error, 1 − cosine, of the {NEARBY} held-out rows nearest on the original map"
+        near = counted(rows_nearby(int(np.count_nonzero(inversion.scored))), "held-out row")
+        colored = f"mean error, 1 − cosine, of the {near} nearest on the original map"
     caption = (
         f"{counted(len(inversion.rows), 'row')}, anchors among them; both panes by the PCA of the original."
         f" Recovered through {counted(inversion.n_anchors, 'anchor')}, {inversion.spec.title},"

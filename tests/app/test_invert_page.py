@@ -41,6 +41,9 @@ def test_numbers_are_the_cores(open_page):
     assert mean_cosines(session) == {way: short(float(score)) for way, score in found.scores.items()}
     opening = f"{len(session.workspace.anchors)} anchors recover <b>"
     assert session.html.count(opening) == 1
+    assert re.search(opening + r"\d+ %</b> of the rows \(95 %: \d+ % to \d+ %\)", session.html)
+    table = next(frame.value for frame in session.dataframe if spec.title in frame.value)
+    np.testing.assert_allclose(table[spec.title].max(), found.errors[spec.title][found.scored].max())
 
 
 def test_auto_by_hand_and_as_published_are_steps(open_page):
