@@ -283,7 +283,7 @@ def show(
     """Draw the panes. The callback `hears` gets their events. By default, events change the workspace.
     `single` are numbers of rows that get a dashed ring. With `worded`, each star shows its id."""
     scene = drawing.scene
-    if len(single):  # explain the rings instead of counting the rows
+    if np.isin(single, drawing.inputs.selected).any():  # explain the rings instead of counting the rows
         _, _, other_notes = scene.caption.partition("; ")
         scene = replace(scene, caption=f"Ring: found in both models; dashed: in one; {other_notes}")
     settings = PaneSettings(

@@ -314,7 +314,8 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
         st.button(
             f"{_TO_DRAG} anchors to drag",
             icon=":material/drag_pan:",
-            help="With few anchors, each star that you drag on a map moves both maps.",
+            help=f"Chooses {_TO_DRAG} anchors by k-means. With so few, each star that you drag on a map moves"
+            " both maps.",
             disabled=len(pair) < _TO_DRAG,
             on_click=session.guarded,
             args=(_few_to_drag, pair),

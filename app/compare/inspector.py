@@ -350,7 +350,10 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
     kind = "relscope-neighbours relscope-found"
     if items is not None and items.has_texts:
         kind += " relscope-texts"
-    heads = f"<h3>Cosine in {plain_html(names[0])} · in {plain_html(names[1])}, highest mean first</h3>"
+    heads = (
+        f"<h3>Cosine in {plain_html(names[0])} · in {plain_html(names[1])}, highest mean first; in brackets:"
+        " not among its nearest</h3>"
+    )
     return f'<div class="{kind}" data-pair="{found.pair}"><div>{heads}<ol>{entries}</ol></div></div>'
 
 
@@ -361,9 +364,7 @@ def _draw_search_results(pair: Match, found: Found, items: Items | None) -> None
     st.html(found_html(pair, found, items))
     n = int(found.ranking.found[:, 0].sum())
     by = "; ".join(f"{plain(name)}: by {plain(one)}" for name, one in zip(names, how, strict=True))
-    st.caption(
-        f"The {n} nearest rows of each model, by cosine after centring (in brackets: not nearest). {by}."
-    )
+    st.caption(f"The {n} nearest rows of each model, by cosine after centring. {by}.")
 
 
 def _many(

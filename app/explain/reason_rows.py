@@ -157,7 +157,7 @@ def _bars_html(names: Sequence[str], row: ReasonRow, limit: float) -> str:
             f'<span class="relscope-unseen">{plain_html(name)}: </span>'
             f'<em><i style="width:{width:.1f}%"></i></em><b>{percent(share)}</b>'
         )
-    return f'<div class="relscope-reason">{bars}<small>{plain_html(row.note)}</small></div>'
+    return f'<div class="relscope-reason">{bars}<small>{unbroken(plain_html(row.note))}</small></div>'
 
 
 def _opened(

@@ -16,6 +16,7 @@ from app import compute, messages, sources
 from app.plain_text import plain, plain_name
 from relcore.base import access
 from relcore.base.errors import SpaceError
+from relcore.base.numbers import and_list
 from relcore.catalog import row_tables
 from relcore.catalog.catalog import SpaceSpec
 from relcore.files import item_rows, reading
@@ -49,6 +50,7 @@ _CHOOSERS = {
     ),
 }
 _ROLES = {option: role for role, option in OPTIONS.items()}
+_MOST_READ = 5_000_000  # numbers of a file that the preview reads, to say whether it has ids and labels
 _MOST_NAMES = 2_000  # number of columns offered in a chooser
 
 
@@ -117,6 +119,8 @@ def describe(
         parts = [size]
         if table:
             parts.append(_joined(path, table, read[0]))
+        elif n and dimension and n * dimension <= _MOST_READ:
+            parts.append(_found_in(SpaceSpec("file", str(path), limit, (*options, *chosen))))
         st.caption(". ".join(filter(None, parts)))
     options = (*options, *chosen)
     if table:
@@ -159,6 +163,19 @@ def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | N
     if chosen == usual:
         return (), matrices[chosen]
     return (("matrix", chosen),), matrices[chosen]
+
+
+def _found_in(spec: SpaceSpec) -> str:
+    """A sentence on the ids and labels that a file of vectors has."""
+    space = compute.load_space(spec)
+    names = []
+    if not row_tables.is_numbered(space):
+        names.append("ids")
+    if space.labels is not None:
+        names.append("labels")
+    if not names:
+        return "No ids and no labels found"
+    return f"Found: {and_list(names)}"
 
 
 def _joined(path: Path, table: Path, columns: Columns) -> str:

@@ -76,7 +76,11 @@ def _facet(match: Match, column: str, cells: Cells | None) -> Facet | None:
         edges = spaced(scale.low, scale.high, BINS + 1)
         codes = np.clip(np.searchsorted(edges, content, side="right") - 1, 0, BINS - 1)
         return Facet(
-            column, title, np.where(known, codes, NO_CODE).astype(np.uint8), (), tuple(edges.tolist())
+            column,
+            title,
+            np.where(known, codes, NO_CODE).astype(np.uint8),
+            edges=tuple(edges.tolist()),
+            whole=bool((content[known] == np.rint(content[known])).all()),
         )
     numbers, names, _ = classes_of(content)
     filled = np.array([bool(cell) for cell in content])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import floor, log10
+from math import ceil, floor, log10
 
 import numpy as np
 
@@ -213,6 +213,8 @@ class Facet:
     edges : tuple of float
         The `BINS` + 1 edges of the bins. Numbers below the first edge are in the first bin; numbers above the
         last edge are in the last bin.
+    whole : bool
+        Whether the numbers are whole.
     """
 
     column: str
@@ -220,6 +222,17 @@ class Facet:
     codes: np.ndarray
     names: tuple[str, ...] = ()
     edges: tuple[float, ...] = ()
+    whole: bool = False
+
+    def bounds(self) -> tuple[list[str], list[str]]:
+        """The least and the greatest number of each bin, as texts. Between the edges 970.5 and 980, whole
+        numbers go from 971 to 979."""
+        lows = list(self.edges[:-1])
+        highs = list(self.edges[1:])
+        if self.whole:
+            lows = [float(ceil(low)) for low in lows]
+            highs = [*(float(ceil(high)) - 1 for high in highs[:-1]), float(floor(highs[-1]))]
+        return list(map(number_text, lows)), list(map(number_text, highs))
 
     def meets(self, condition: Condition) -> np.ndarray:
         """Whether each row meets a condition, (n,) bool."""

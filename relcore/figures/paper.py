@@ -31,6 +31,7 @@ from relcore.figures.scene import (
     Scene,
     anchor_key,
     drawn_anchors,
+    filter_note,
     point_size,
     row_colors,
     scales_of,
@@ -67,7 +68,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             high = 0.62 * wide
         figure = blank_figure(style, 1)
         legend = legend_below(figure, _pane_handles(scene, style), style)
-        key = _write_key(figure, anchor_key(scene), style)
+        key = _write_key(figure, [*anchor_key(scene), *filter_note(scene)], style)
         if legend and key:
             legend.set_bbox_to_anchor((style.width / 2, key), figure.dpi_scale_trans)
         under = key + edge
@@ -284,7 +285,7 @@ def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
         longer.remove()
     for number, text in enumerate(reversed(lines)):
         at = style.width / 2, (0.25 + number) * style.line
-        figure.text(*at, text, ha="center", va="baseline", **text_style)
+        fit_to(figure.text(*at, text, ha="center", va="baseline", **text_style), style.width - 0.1)
     if lines:
         return (len(lines) + 0.5) * style.line
     return 0.0

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.numbers import counted
-from relcore.base.text import encodable
+from relcore.base.text import encodable, shortened
 from relcore.figures.colorings import Coloring, ColorScale, Condition, Facet, Pane, StarLook, passing
 from relcore.figures.style import Theme
 
@@ -258,11 +258,22 @@ def anchor_key(scene: Scene) -> list[str]:
     return [f"{label}\N{NO-BREAK SPACE}{short_name(str(name), _ANCHOR_LETTERS)}" for label, name in named]
 
 
+def filter_note(scene: Scene) -> list[str]:
+    """How many of the drawn rows the filter keeps in colour, as one text; [] without a filter."""
+    if not scene.filter:
+        return []
+    kept = int(np.count_nonzero(scene.kept & scene.shown))
+    n = int(np.count_nonzero(scene.shown))
+    conditions = "; ".join(map(str, scene.filter))
+    return [f"Filter: {kept:,} of {counted(n, 'row')} in colour ({shortened(conditions, _FILTER_LETTERS)})"]
+
+
 # Names on maps: those of anchors, and those of classes and clusters at their medians.
 
 # maximum number of letters of a name, and of an anchor's name
 _LETTERS = 30
 _ANCHOR_LETTERS = 14
+_FILTER_LETTERS = 60  # maximum number of letters of the conditions of a filter, below a figure
 
 
 def short_name(name: str, letters: int = _LETTERS) -> str:

@@ -19,7 +19,7 @@ class Filter {
     this.root = element("section", "ls-filter", { hidden: "", "aria-label": "Filter" }, element("div", "ls-filter-head", {}, element("strong", "", {}, "Filter"), this.say, this.clear), this.list);
   }
 
-  /* `facets`: { column, title, names, edges, texts }, `codes` of the n rows for each, and `conditions` as Python has them. `passing`: how
+  /* `facets`: { column, title, names, edges, lows, highs }, `codes` of the n rows for each, and `conditions` as Python has them. `passing`: how
      many of all rows meet these conditions, and how many rows there are; null if only the drawn rows are known. `note` ends the line. */
   set(facets, codes, conditions, n, passing = null, note = "") {
     const shape = JSON.stringify(facets);
@@ -145,7 +145,7 @@ class Filter {
       });
       const [from, to] = met ? [met.indexOf(1), met.lastIndexOf(1)] : [0, last];
       [low.value, high.value] = [from, Math.min(to, last)];
-      const ends = [facet.texts[from], facet.texts[Math.min(to, last) + 1]];
+      const ends = [facet.lows[from], facet.highs[Math.min(to, last)]];
       words.textContent = rangeInWords(...ends, from > 0, to < last);
       [low, high].forEach((one, end) => one.setAttribute("aria-valuetext", ends[end]));
     };

@@ -24,7 +24,6 @@ from relcore.figures.colorings import (
     Facet,
     Pane,
     StarLook,
-    number_text,
 )
 from relcore.figures.scene import NUMBERED, Clusters, Scene, point_size, star_opacity, star_size
 from relcore.figures.style import DARK, LIGHT
@@ -66,7 +65,8 @@ def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any
 
 def _facet_header(facet: Facet) -> dict[str, Any]:
     header = {name: getattr(facet, name) for name in ("column", "title", "names", "edges")}
-    return header | {"texts": list(map(number_text, facet.edges))}
+    lows, highs = facet.bounds()
+    return header | {"lows": lows, "highs": highs}
 
 
 def _category_bytes(categories: np.ndarray) -> bytes:

@@ -206,6 +206,14 @@ def drawn(monkeypatch):
     return drawn
 
 
+def test_rings_are_explained_only_where_one_is_dashed(make_session, drawn, monkeypatch):
+    monkeypatch.setattr("app.compare.search.found_by_one_model", lambda pair: np.array([3, 5]))
+    session = make_session()
+    for chosen, dashed in ((("r3", "r4"), True), (("r4",), False)):
+        session.select(*chosen)
+        assert ("Ring: found in both models" in drawn[-1][0].caption) == dashed
+
+
 def test_few_anchors_are_all_drawn(make_session, drawn):
     session = make_session()
     ids = tuple(f"r{row}" for row in range(21))

@@ -65,6 +65,16 @@ def test_vectors_with_metadata_and_a_second_space_are_compared(spaces):
     assert spaces.click("history.undo").workspace.spaces == BUNDLED
 
 
+def test_the_preview_says_whether_a_file_has_ids_and_labels(spaces):
+    rows = np.random.default_rng(0).normal(size=(N, 3))
+    stream = BytesIO()
+    np.savez(stream, vectors=rows, ids=[f"w{row}" for row in range(N)], labels=["p"] * N)
+    upload(spaces, a__npz=stream.getvalue())
+    assert "Found: ids and labels" in spaces.captions
+    upload(spaces, b__npy=npy())
+    assert "No ids and no labels found" in spaces.captions
+
+
 def test_a_file_that_cannot_be_read_is_not_loaded(spaces):
     upload(spaces, a__npy=npy(), b__csv=table("row"), cut__npy=npy()[:40])
     assert [one for one in spaces.errors if "cut.npy: expected a .npy file that can be read" in one]

@@ -18,9 +18,11 @@ from relcore.compare.columns import values_of, with_color_column, with_tags
 from relcore.compare.filters import facets_of, filter_columns, kept_rows, of_rows
 from relcore.compare.pictures import Panes
 from relcore.compare.scene import MapLook, with_look
-from relcore.figures.colorings import Condition, Pane, passing
+from relcore.figures.colorings import Condition, Facet, Pane, passing
 from relcore.figures.map_names import BINS
-from relcore.figures.scene import Scene
+from relcore.figures.paper import panes_figure
+from relcore.figures.scene import Scene, filter_note
+from relcore.figures.style import Style
 from relcore.maps.pane_maps import View, ViewSpec
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.spaces.matching import match
@@ -137,7 +139,25 @@ def test_rows_outside_filter_lose_their_class_and_their_name(pair_of_two_widths)
     np.testing.assert_array_equal(shown.coloring().categories, np.where(kept, np.arange(N) % 2, -1))
     assert shown.table()["in the filter"].sum() == kept.sum()
     assert f"{kept.sum()} rows in colour by the filter (genre: jazz)" in shown.caption
+    (note,) = filter_note(shown)
+    assert note == f"Filter: {kept.sum()} of {N} rows in colour (genre: jazz)"
+    assert note in [text.get_text() for text in panes_figure(shown, Style()).texts]
+    assert not filter_note(scene)
     assert "in the filter" not in replace(shown, filter=()).table()
+
+
+def test_a_range_of_whole_numbers_is_told_in_whole_numbers():
+    whole = Facet(
+        "counts", "count", np.zeros(3, dtype=np.uint8), edges=(1.0, 970.5, 980.0, 1200.5), whole=True
+    )
+    assert whole.bounds() == (["1", "971", "980"], ["970", "979", "1200"])
+    halves = replace(whole, whole=False)
+    assert halves.bounds() == (["1", "970.5", "980"], ["970.5", "980", "1200"])
+
+
+def test_a_facet_knows_whether_its_numbers_are_whole(pair_of_two_widths):
+    year, norm = facets_of(pair_of_two_widths, ("column:year", "source norm"), cells)
+    assert (year.whole, norm.whole) == (True, False)
 
 
 @pytest.fixture

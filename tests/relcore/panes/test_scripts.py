@@ -296,7 +296,9 @@ def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
     number = Facet("year", "year", rng.integers(0, BINS, n).astype(np.uint8), (), edges)
     conditions = Condition("genre", ("b", "")), Condition("year", low=edges[4], high=edges[20])
     names = "column", "names", "edges"
-    header = [{name: getattr(one, name) for name in names} | {"texts": []} for one in (classes, number)]
+    header = [
+        {name: getattr(one, name) for name in names} | {"lows": [], "highs": []} for one in (classes, number)
+    ]
     out, counts, back = run(
         "((filter) => { const seen = []; filter.views = [0, 1].map((i) => ({ show: (counts) => (seen[i] = [...counts]) }));"
         " filter.set(facets, [genre, year], conditions, genre.length); return [[...filter.out], seen, filter.conditions]; })"
