@@ -16,9 +16,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import messages, session
 from app.page_settings import menu
-from relcore.base.access import is_shared
+from app.plain_text import plain
+from relcore.base.access import all_uploads, is_shared
 from relcore.base.errors import SpaceError
-from relcore.base.records import is_absolute, paths_of, without_paths
+from relcore.base.numbers import and_list
+from relcore.base.records import is_absolute, last_part, paths_of, without_paths
 from relcore.compare.notebook import how_to_open
 from relcore.export.atlas import NEIGHBOURS
 from relcore.figures.export import MEDIA_TYPES, Exportable
@@ -180,19 +182,24 @@ def _redraw_command(figure: Exportable, place: DeltaGenerator) -> None:
     command = redraw_command(figure)
     place.code(command, language=None, wrap_lines=True)
     if _ANY_FOLDER in command:
-        place.caption(f"{_ANY_FOLDER}: the folder with your data files.")
+        files = dict.fromkeys(last_part(path) for path in paths_of(figure.recipe) if is_absolute(path))
+        place.caption(f"{_ANY_FOLDER}: the folder where you keep {plain(and_list(files))}.")
 
 
 def redraw_command(figure: Exportable) -> str:
     """The command that draws the figure again from its recipe, run in the folder of the recipe. It names the
-    folders of the data files, except those of a shared app, which its users do not have."""
-    folders = [str(Path(path).parent) for path in paths_of(figure.recipe) if is_absolute(path)]
-    if folders and is_shared():
-        folders = [_ANY_FOLDER]
+    folders of the data files, except those of a shared app, which its users do not have, and those of
+    uploads, which are removed. It does not replace an exported PDF."""
     command = ["relscope", "figure", figure.filename("json")]
-    for folder in dict.fromkeys(folders):
+    for folder in dict.fromkeys(_folder_of(path) for path in paths_of(figure.recipe) if is_absolute(path)):
         command += ["--data", folder]
-    return shlex.join(command)
+    return shlex.join([*command, "-o", f"{Path(figure.filename('pdf')).stem}-again.pdf"])
+
+
+def _folder_of(path: str) -> str:
+    if is_shared() or Path(path).is_relative_to(all_uploads()):
+        return _ANY_FOLDER
+    return str(Path(path).parent)
 
 
 def _latex_of_scores(printed: Exportable, key: str) -> None:

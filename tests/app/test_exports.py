@@ -7,6 +7,7 @@ import pandas as pd
 
 from app.exports import redraw_command
 from relcore import AxisChart, PoleAxis, SpaceSpec
+from relcore.base import access
 from relcore.base.access import ENVIRONMENT
 from relcore.cli import main
 from relcore.figures.export import Exportable
@@ -20,7 +21,19 @@ def test_the_command_names_the_folder_of_each_data_file():
     ends = {"source": _file("/data/my words/old.npy"), "target": _file("/other/new.npy")}
     words = shlex.split(redraw_command(_figure(ends)))
     assert words[:2] == ["relscope", "figure"]
-    assert words[3:] == ["--data", "/data/my words", "--data", "/other"]
+    assert words[3:] == ["--data", "/data/my words", "--data", "/other", "-o", "relscope-test-again.pdf"]
+
+
+def test_the_command_names_no_folder_of_an_upload():
+    uploads = access.all_uploads() / "session"
+    ends = {
+        "source": _file(str(uploads / "0a" / "old.npy")),
+        "target": _file(str(uploads / "0b" / "new.npy")),
+    }
+    words = shlex.split(redraw_command(_figure(ends)))
+    assert words[3:5] == ["--data", "FOLDER"]
+    assert "--data" not in words[5:]
+    assert str(uploads) not in " ".join(words)
 
 
 def test_the_command_of_bundled_spaces_needs_no_folder():
@@ -31,7 +44,7 @@ def test_the_command_of_bundled_spaces_needs_no_folder():
 def test_the_command_of_a_shared_app_tells_no_folder(monkeypatch):
     monkeypatch.setenv(ENVIRONMENT, "1")
     command = redraw_command(_figure({"source": _file("/data/old.npy"), "target": _file("/data/new.npy")}))
-    assert command.endswith("--data FOLDER")
+    assert "json --data FOLDER -o" in command
     assert "/data" not in command
 
 
