@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, sharing
 from app.asking import Panel, lead_sentence
@@ -24,6 +26,7 @@ from relcore.training.chart import TrainingChart
 from relcore.training.runs import Run, open_run, open_runs
 
 _FRAME = "training.frame"
+_READ = "relscope.training-read"
 _REST = 10.0  # seconds after which the tables of growing runs are drawn again
 _HEIGHT = 380  # pixels of a map
 _SECONDS = 0.2  # between two looks for new frames
@@ -33,6 +36,10 @@ _STEP = {
 }
 _TO_LAST = (
     "“To its last frame” compares a network with itself at its last step: it is 1 when its rows have settled."
+)
+_ONE_PAIR = (
+    "These are means of several pairs. The maps, the lines and the numbers beside them are of one pair, so"
+    " they differ a little."
 )
 _PLACES = {"here": "Train two here", "folder": "A folder of runs"}
 _LOOP = """\
@@ -79,6 +86,7 @@ class TrainingInputs:
 
 def draw(workspace: Workspace) -> None:
     starts_training = False
+    folder = ""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         place = segments("Networks", _PLACES, "training.place")
         if place == "here":
@@ -93,10 +101,33 @@ def draw(workspace: Workspace) -> None:
                 width=320,
                 help=sharing.help_with_paths(text),
             )
+            folder = st.session_state["training.folder"].strip()
         segments("Axes", AXES, "training.axes")
     if starts_training:
         two_here.train()
-    _PANEL.draw(workspace)
+    with _place_of(folder):
+        drawn = _PANEL.draw(workspace)
+        if place == "folder" and drawn is None:
+            _say_what_opens()
+
+
+def _place_of(folder: str) -> DeltaGenerator:
+    """The place of the result. While a folder is read for the first time in a session, what stood there gives
+    way to a message."""
+    if not folder or st.session_state.get(_READ) == folder:
+        return st.container()
+    place = st.empty()
+    waiting = st.spinner(f"Reading the checkpoints in {plain(folder)} …", show_time=True)
+    with place, waiting, suppress(SpaceError):  # the panel reads the folder again and tells what is wrong
+        runs = open_runs(folder)
+        if common := _common_layers(runs):
+            _result_of(folder, runs, TrainingSpec(common[-1]))
+    st.session_state[_READ] = folder
+    return place.container()
+
+
+def _common_layers(runs: Sequence[Run]) -> list[str]:
+    return [layer for layer in runs[0].layers if all(layer in run.layers for run in runs)]
 
 
 def inputs(workspace: Workspace) -> TrainingInputs | None:
@@ -106,13 +137,11 @@ def inputs(workspace: Workspace) -> TrainingInputs | None:
     else:
         folder = st.session_state["training.folder"].strip()
     if not folder:
-        if place == "folder":
-            _say_what_opens()
-        else:
+        if place == "here":
             two_here.say_what_comes()
         return None
     runs = open_runs(folder)
-    common = [layer for layer in runs[0].layers if all(layer in run.layers for run in runs)]
+    common = _common_layers(runs)
     if not common:
         raise SpaceError(f"{folder}: expected a layer that all runs have, got none; watch the same layers")
     layer = common[-1]
@@ -137,9 +166,13 @@ def _say_what_opens() -> None:
 
 
 def compared(asked: TrainingInputs) -> TrainingResult:
-    if asked.growing:
-        return following.compared(asked.folder, asked.spec, asked.runs())
-    return _compared(asked.places, asked.spec)
+    return _result_of(asked.folder, asked.runs(), asked.spec)
+
+
+def _result_of(folder: str, runs: Sequence[Run], spec: TrainingSpec) -> TrainingResult:
+    if any(run.growing for run in runs):
+        return following.compared(folder, spec, runs)
+    return _compared(_places(runs), spec)
 
 
 @compute.cached(8)
@@ -149,14 +182,17 @@ def _compared(places: tuple[tuple[str, int, str, bool], ...], spec: TrainingSpec
 
 def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
     told = result.report()
+    here = st.session_state["training.place"] == "here"
     if asked.growing:
         _follow(asked.axes, time.monotonic())
     else:
-        here = st.session_state["training.place"] == "here"
         if here:
             two_here.say_conclusion()
+            st.caption(_ONE_PAIR)
         else:
             lead_sentence(told)
+        for note in told.notes:
+            st.caption(plain(note))
         _play(result.panels(asked.axes), "training.maps", _HEIGHT, trained_here=here)
     caption = _STEP[st.session_state["training.place"]]
     if TO_LAST in set(result.table.quantity):
@@ -164,8 +200,9 @@ def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
     st.caption(caption)
     figure = TrainingChart.of(asked.runs(), asked.spec, asked.axes).draw(result)
     exports.export_bar(figure, "training")
-    for note in told.notes:
-        st.caption(plain(note))
+    if asked.growing:
+        for note in told.notes:
+            st.caption(plain(note))
     with st.expander("All scores", icon=":material/table_rows:"):
         for table in told.tables:
             report_table(table)

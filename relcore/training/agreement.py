@@ -24,6 +24,11 @@ AXES = {OWN: "Own axes", RELATIVE: "Relative to anchors"}
 MEASURES = {name: METRICS[name].title for name in ("mrr", "jaccard", "cosine")}
 TO_LAST = "to its last frame"
 COLORS = {OWN: 1, RELATIVE: 2, TO_LAST: 3}  # of the lines; those of metrics are the others, from 0
+READING = (
+    "The score is the mean reciprocal rank (MRR): for each row, 1 ÷ the place at which the same row stands"
+    " among its neighbours in the other network. 1 is a perfect match. It asks for the same row, not for the"
+    " same group: two maps with the same groups score low if the rows within the groups are in another order."
+)
 _RANGES = {"mrr": "0 … 1", "jaccard": "0 … 1", "cosine": "−1 … 1"}
 LEAST_RISE = 0.05  # of two networks on different tasks, none rose by this much (docs/training.md)
 _MOST_DRAWN = 2000
@@ -168,7 +173,8 @@ class TrainingResult(Reported):
             return f"{text} Their vectors have different lengths, so their own axes cannot be compared."
         end = own.iloc[-1]
         if end.score <= end.chance_high:
-            return f"{text} On their own axes they match no better than by chance ({short(end.score)})."
+            level = f"{short(end.score)}; chance level {short(end.chance)}"
+            return f"{text} On their own axes they match no better than by chance ({level})."
         return f"{text} On their own axes: {short(end.score)} (chance {short(end.chance)})."
 
     def lines(self) -> Lines:
@@ -250,12 +256,16 @@ class TrainingResult(Reported):
         return Report(self.sentence(), [table], facts, self._notes(), figures)
 
     def _notes(self) -> list[str]:
+        notes = []
+        if len(self.names) > 1 and self.spec.measure == "mrr":
+            notes.append(READING)
         if not self.left_out:
-            return []
+            return notes
         counts = ", ".join(f"{n} of {name}" for name, n in self.left_out.items())
         return [
+            *notes,
             f"Frames that were left out to keep the training fast: {counts}. relcore.watch(…, budget=None)"
-            " keeps all."
+            " keeps all.",
         ]
 
 

@@ -1,7 +1,10 @@
 """The tab Training: runs of a folder, and two networks that are trained in the page."""
 
+from contextlib import nullcontext
+
 import pytest
 
+from app.training import panel
 from relcore.training import two_networks
 from relcore.training.two_networks import TwoNetworks
 from tests.app.conftest import Session
@@ -17,10 +20,15 @@ def test_two_networks_are_trained_in_the_page(make_workspace, monkeypatch):
     session.click("training.train")
     assert not session.errors
     assert "Means of 5 pairs of random states" in session.text
+    assert "are of one pair" in session.captions
+    assert "mean reciprocal rank" in session.captions
+    assert "for the same row, not for the same group" in session.captions
     assert len(session.players) == 1
 
 
-def test_runs_of_a_folder_are_drawn_and_a_wrong_folder_is_an_error(make_workspace, tmp_path):
+def test_runs_of_a_folder_are_drawn_and_a_wrong_folder_is_an_error(make_workspace, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(panel.st, "spinner", lambda text, **look: said.append(text) or nullcontext())
     networks = TwoNetworks(tmp_path / "runs", epochs=2)
     for _ in networks.train():
         pass
@@ -32,5 +40,10 @@ def test_runs_of_a_folder_are_drawn_and_a_wrong_folder_is_an_error(make_workspac
     session.change("text_input", "training.folder", str(tmp_path / "runs"))
     assert not session.errors
     assert "first and second" in session.text
+    session.run()
+    told = [text for text in said if text.startswith("Reading the checkpoints in ")]
+    assert len(told) == 1, "the message stands once, in place of what was there"
     session.change("text_input", "training.folder", str(tmp_path / "nothing"))
     assert "There is no folder" in session.errors[0]
+    assert not session.players
+    assert [block.value for block in session.code] == [loop, tree], "how a folder looks stays in sight"

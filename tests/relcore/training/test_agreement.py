@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from io import BytesIO
 
@@ -96,6 +97,8 @@ def test_unrelated_runs_and_runs_that_part_do_not_agree(tmp_path, agreeing):
     result = relcore.compare_runs([agreeing[0], alone])
     assert result.agree == {"alone": False}
     assert "do not come to agree" in result.sentence()
+    assert re.search(r"no better than by chance \(\S+; chance level \.\d+\)", result.sentence())
+    assert "for the same row, not for the same group" in result.report().notes[0]
     back = saved(tmp_path / "back", [agreeing[0].rows(place) for place in (3, 2, 1, 0)])
     assert relcore.compare_runs([back, parted]).agree == {"parted": False}
 
