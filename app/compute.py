@@ -73,10 +73,10 @@ def cached(
                 results.move_to_end(name)
                 if len(results) > most:
                     results.popitem(last=False)
-            with lock:
-                if not values:
-                    waiting = st.spinner(spinner) if spinner else nullcontext()
-                    with waiting:
+            if not values:
+                waiting = st.spinner(spinner) if spinner else nullcontext()
+                with waiting, lock:  # also a run that only waits for another one says what it waits for
+                    if not values:
                         values.append(function(*arguments))
             return values[0]
 

@@ -282,7 +282,7 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
     _examples(texts, nouns, dict(pairs), result)
 
 
-@compute.cached(24, "Searching …")
+@compute.cached(24, "Searching the partner of each row by every method; the answer stands here …")
 def _retrieved(pair: Match, names: tuple[str, str], spec: RetrievalSpec) -> RetrievalResult:
     return retrieve(pair, spec)
 

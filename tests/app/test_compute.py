@@ -1,8 +1,10 @@
 """What the app computes and keeps: scores, samples of many rows, files that change, anchors of a new pair."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from threading import Event, Thread
 from unittest.mock import Mock, patch
 
 import numpy as np
@@ -113,3 +115,31 @@ def test_the_number_of_anchors_depends_on_the_pair_only(make_workspace, tmp_path
     opened = make_workspace(source=ends[0], target=ends[1], **anchors)
     fitted = fit_to_pair(opened, compute.matched_models(*ends))
     assert (len(fitted.anchors), fitted.anchors_from) == (10, "random 10 0")
+
+
+def test_a_run_that_waits_for_another_one_says_so(monkeypatch):
+    """Before, the place of the answer was blank while another run computed it."""
+    began = Event()
+    both = Event()
+    told = []
+
+    def spinner(text):
+        told.append(text)
+        if len(told) == 2:
+            both.set()
+        return nullcontext()
+
+    @compute.cached(2, "Searching …")
+    def search():
+        began.set()
+        return both.wait(5)
+
+    monkeypatch.setattr(compute.st, "spinner", spinner)
+    first = Thread(target=search)
+    first.start()
+    began.wait(5)
+    assert search()
+    first.join()
+    assert told == ["Searching …"] * 2
+    assert search()
+    assert len(told) == 2  # a known result is shown at once
