@@ -9,6 +9,7 @@ import streamlit as st
 
 from app import compute, exports, session
 from app.components.linked_scatter import linked_scatter
+from app.plain_text import plain
 from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.check import DriftCheck
 from relcore.drift.moved_rows import DriftMap, moved_scene
@@ -21,7 +22,7 @@ _HEIGHT = 430  # pixels
 
 
 def draw_moved_rows(specs: tuple[SpaceSpec, SpaceSpec]) -> None:
-    """Draw the map with the session's selected rows or, if none is drawn, with the rows that moved most."""
+    """Draw the map with the session's selected rows, and name the rows that moved most."""
     (old, new) = specs
     scene = _scene(compute.load_space(old), compute.load_space(new))
 
@@ -32,8 +33,6 @@ def draw_moved_rows(specs: tuple[SpaceSpec, SpaceSpec]) -> None:
             session.select(tuple(scene.ids[event.rows]))
 
     selected = np.flatnonzero(np.isin(scene.ids, session.selection()))
-    if not len(selected):
-        selected = scene.marked
     linked_scatter(
         replace(scene, hidden=st.session_state.get(_HIDDEN, ())),
         selected=selected,
@@ -41,6 +40,9 @@ def draw_moved_rows(specs: tuple[SpaceSpec, SpaceSpec]) -> None:
         on_event=receive,
         settings=PaneSettings(height=_HEIGHT),
     )
+    if len(scene.marked):
+        farthest = scene.marked[np.argsort(-scene.values[scene.marked], kind="stable")]
+        st.caption(plain(f"Moved most: {', '.join(map(str, scene.ids[farthest]))}."))
     recipe = DriftMap(old=old, new=new, digests=compute.digests(specs))
     exports.export_bar(recipe.draw(scene), "drift-map")
 

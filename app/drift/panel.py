@@ -21,8 +21,10 @@ from app.tables import report_table, short_numbers
 from app.widgets import space_labels
 from app.workspace import BUNDLED, Workspace
 from relcore.base.errors import NoCommonId
-from relcore.base.report import Report
+from relcore.base.numbers import counted
+from relcore.base.report import Report, delimited_text
 from relcore.catalog.catalog import SpaceSpec
+from relcore.drift.broken_rows import broken_table
 from relcore.drift.chart import DriftChart
 from relcore.drift.check import FEWEST_ROWS as FEWEST_COMPARED
 from relcore.drift.check import Drift, DriftCheck, report
@@ -110,6 +112,7 @@ def draw_drift(setup: DriftInputs, drift: Drift) -> None:
         situations = ()
     drift_report = report(drift, verdict, situations)
     lead_sentence(drift_report)
+    _offer_broken_rows(setup, drift)
     draw_gate(verdict, (*situations, ROWS))
     for caution in drift_report.facts["cautions"]:
         st.caption(plain(caution))
@@ -117,6 +120,20 @@ def draw_drift(setup: DriftInputs, drift: Drift) -> None:
     if drift.n >= FEWEST_ROWS:
         _changed_rows(setup, drift)
     _numbers(setup, drift, verdict, drift_report)
+
+
+def _offer_broken_rows(setup: DriftInputs, drift: Drift) -> None:
+    """A download of all broken rows, of which the headline names three."""
+    n = sum(one.n for one in drift.broken)
+    if not n:
+        return
+
+    def table() -> str:
+        (old, new) = map(compute.load_space, setup.specs)
+        return delimited_text(broken_table(old, new, DriftCheck().jitter))
+
+    label = f"Download {counted(n, 'broken row')}"
+    exports.download(label, table, "broken-rows.csv", "text/csv", "drift.broken", type="tertiary")
 
 
 def _numbers(setup: DriftInputs, drift: Drift, verdict: DriftVerdict, drift_report: Report) -> None:

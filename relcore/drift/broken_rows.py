@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from relcore.base.rows import lengths, mean_row, row_blocks, unit_rows
 from relcore.drift.measures import BLOCK_ROWS, FEWEST_OF_CLASS, ROWS, TIE, Measure, mean_measure
-from relcore.spaces.matching import Match, row_hashes
+from relcore.spaces.matching import Match, known_rows, match, row_hashes
 from relcore.spaces.space import LatentSpace
 
 _NAMED = 10  # maximum number of ids that are named
@@ -51,6 +52,47 @@ def broken(
     measure is the share of constant dimensions. The noise of a share is the share of rows that were
     already broken in the old version. `groups` maps names to row numbers of the old version.
     """
+    shares = _rows_by_kind(old, new, pair, jitter, shared)
+    measures = []
+    for group, members in {"": np.arange(len(old)), **groups}.items():
+        for quantity, (now, before, among) in shares.items():
+            rows = members[among[members]]
+            if len(rows) >= FEWEST_OF_CLASS:
+                share = float(now[rows].mean())
+                share_before = float((now & before)[rows].mean())
+                measures.append(Measure(ROWS, quantity, group, len(rows), share, share_before, 0.0))
+    kinds = []
+    for quantity, (now, before, _) in shares.items():
+        fresh = np.flatnonzero(now & ~before)
+        known = np.flatnonzero(before)
+        fresh_ids = tuple(map(str, old.ids[fresh[:_NAMED]]))
+        known_ids = tuple(map(str, old.ids[known[:_NAMED]]))
+        kinds.append(Broken(quantity, len(fresh), fresh_ids, len(known), known_ids))
+    now, before = map(_constant, (pair.target.vectors, pair.source.vectors))
+    if len(before) == len(now):
+        beside = before
+    else:
+        beside = np.full(len(now), before.mean())
+    return (*measures, mean_measure(ROWS, "constant", "", now, beside)), tuple(kinds)
+
+
+def broken_table(old: LatentSpace, new: LatentSpace, jitter: float, shared: bool = False) -> pd.DataFrame:
+    """A table of all rows that are broken only in the new version: the `id` of each, and how it is
+    `broken`, as `QUANTITIES` names it. See `broken`."""
+    spaces = known_rows((old, new))
+    kinds = _rows_by_kind(*spaces, match(*spaces), jitter, shared)
+    tables = [
+        pd.DataFrame({"id": spaces[0].ids[now & ~before], "broken": quantity})
+        for quantity, (now, before, _) in kinds.items()
+    ]
+    return pd.concat(tables, ignore_index=True)
+
+
+def _rows_by_kind(
+    old: LatentSpace, new: LatentSpace, pair: Match, jitter: float, shared: bool
+) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """For each kind of broken rows, three masks (n,) of the old rows: those that are broken in the new
+    version, those that were in the old one, and those for which this is known."""
     at = new.index.get_indexer(old.index)
     here = at >= 0
     empty = old.norms == 0
@@ -70,27 +112,7 @@ def broken(
     }
     if shared:
         del shares["missing"]
-    measures = []
-    for group, members in {"": np.arange(len(old)), **groups}.items():
-        for quantity, (now, before, among) in shares.items():
-            rows = members[among[members]]
-            if len(rows) >= FEWEST_OF_CLASS:
-                share = float(now[rows].mean())
-                share_before = float((now & before)[rows].mean())
-                measures.append(Measure(ROWS, quantity, group, len(rows), share, share_before, 0.0))
-    kinds = []
-    for quantity, (now, before, _) in shares.items():
-        fresh = np.flatnonzero(now & ~before)
-        known = np.flatnonzero(before)
-        fresh_ids = tuple(map(str, old.ids[fresh[:_NAMED]]))
-        known_ids = tuple(map(str, old.ids[known[:_NAMED]]))
-        kinds.append(Broken(quantity, len(fresh), fresh_ids, len(known), known_ids))
-    now, before = map(_constant, sides)
-    if len(before) == len(now):
-        beside = before
-    else:
-        beside = np.full(len(now), before.mean())
-    return (*measures, mean_measure(ROWS, "constant", "", now, beside)), tuple(kinds)
+    return shares
 
 
 def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.ndarray, float]:

@@ -222,7 +222,7 @@ class Drift(Reported):
         if rest:
             rest = f"; and {rest}"
         return (
-            f"Drift: {new} breaks rows that were whole in {old}:"
+            f"Drift: {new} has broken rows that were fine in {old}:"
             f" {counted_broken(first.n, first.quantity)} ({ids}){rest}."
         )
 
@@ -457,8 +457,8 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
         ),
         (
             not planned and not verdict.alarms(ROWS) and verdict.alarmed([EVERYTHING_NEW]),
-            "If the new version is meant to be another model, choose that this is planned (--gate planned)."
-            " Then only broken rows raise an alarm.",
+            "If the new version is meant to be another model, choose that this is planned. Then only broken"
+            " rows raise an alarm.",
         ),
         (drift.left_out, f"Classes with too few queries for a churn of their own: {drift.left_out:,}."),
     )

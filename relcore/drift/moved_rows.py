@@ -9,11 +9,12 @@ import numpy as np
 
 from relcore.base.kinds import need_kinds
 from relcore.base.numbers import counted, short
-from relcore.base.rows import unit_rows
+from relcore.base.rows import lengths, row_blocks, unit_rows
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe
+from relcore.drift.broken_rows import out_of_place
 from relcore.drift.check import DriftCheck
-from relcore.drift.measures import TIE, decompose, other_lengths
+from relcore.drift.measures import BLOCK_ROWS, TIE, Decomposition, decompose, other_lengths
 from relcore.figures.colorings import EDGES, ColorScale, Pane
 from relcore.figures.export import Exportable
 from relcore.figures.scene import Scene
@@ -57,9 +58,10 @@ def moved_scene(spaces: Sequence[LatentSpace], spec: DriftCheck) -> Scene:
     """The scene of an old and a new version of the same rows: the old rows after the shift, scale and
     rotation that fit the new ones best, and the new rows, both along the two longest axes of the old ones.
 
-    A row's movement is the distance between the two, divided by the root mean square distance of the new rows
-    from their mean. Of more than 5,000 rows, a sample is drawn, with the rows that moved most. Rows that
-    moved by more than numeric noise are marked, at most eight.
+    Rows out of place (see `out_of_place`) do not count for the fit. A row's movement is the distance between
+    the two, divided by the root mean square distance of the new rows from their mean. Of more than 5,000
+    rows, a sample is drawn, with the rows that moved most. Rows that moved by more than numeric noise are
+    marked, at most eight.
     """
     pair = match(*known_rows(spaces))
     old = pair.source.vectors
@@ -69,15 +71,22 @@ def moved_scene(spaces: Sequence[LatentSpace], spec: DriftCheck) -> Scene:
         old = unit_rows(old)
         new = unit_rows(new)
         split = decompose(old, new)
+    # Rows out of place are not fitted, so that they do not move the others.
+    stays = ~out_of_place(old, new, spec.jitter)[0]
+    means = [side[stays].mean(axis=0, dtype=np.float64) for side in (old, new)]
     movement = np.sqrt(split.remaining)
     noise = TIE * spec.jitter * np.sqrt(split.lengths)
+    if not stays.all():
+        size = float(np.sqrt(np.square(lengths(new, new.mean(axis=0)), dtype=np.float64).mean()))
+        split = decompose(old[stays], new[stays])
+        movement = _residuals(old, new, split, means) / size
     farthest = np.argsort(-movement, kind="stable")[:N_MARKED]
     farthest = farthest[movement[farthest] > noise[farthest]]
     others = smallest_keys(len(pair), MOST_DRAWN - len(farthest), "map", spec.random_state, farthest)
     rows = np.sort(np.concatenate([farthest, others]))
 
-    fitted = split.scale * ((old[rows] - old.mean(axis=0, dtype=np.float64)) @ split.rotation)
-    arrived = new[rows] - new.mean(axis=0, dtype=np.float64)
+    fitted = split.scale * ((old[rows] - means[0]) @ split.rotation)
+    arrived = new[rows] - means[1]
     before, axes = principal_map(fitted, ReductionSpec())
     names = distinct_names((pair.source, pair.target))
     panes = (Pane(f"Before: {names[0]}", before), Pane(f"After: {names[1]}", axes(arrived)))
@@ -104,3 +113,15 @@ def moved_scene(spaces: Sequence[LatentSpace], spec: DriftCheck) -> Scene:
         color_title=_TITLE,
         marked=np.searchsorted(rows, np.sort(farthest)),
     )
+
+
+def _residuals(
+    old: np.ndarray, new: np.ndarray, split: Decomposition, means: Sequence[np.ndarray]
+) -> np.ndarray:
+    """The distance (n,) of each new row (n, e) from the fit of its old row (n, d). `means` are the two mean
+    rows of the fit."""
+    found = np.empty(len(old))
+    for block in row_blocks(len(old), BLOCK_ROWS):
+        fitted = split.scale * ((old[block] - means[0]) @ split.rotation)
+        found[block] = np.linalg.norm(new[block] - means[1] - fitted, axis=1)
+    return found

@@ -22,7 +22,7 @@ TABLES = {
     **SITUATIONS,
     ROWS: Named(
         "Broken rows",
-        help="rows that were whole and are now missing, zero, repeated or out of place; constant dimensions",
+        help="rows that were fine and are now missing, zero, repeated or out of place; constant dimensions",
     ),
 }
 QUANTITIES = {
@@ -48,7 +48,10 @@ QUANTITIES = {
 
 
 def counted_broken(n: int, quantity: str) -> str:
-    """A number of broken rows or dimensions in words: ``1 zero row``, ``3 rows out of place``."""
+    """A number of broken rows or dimensions in words: ``1 zero row``, ``3 rows that no longer fit their
+    place``."""
+    if quantity == "moved":
+        return counted(n, "row that no longer fits its place", "rows that no longer fit their place")
     things = QUANTITIES[quantity].title
     return counted(n, things.replace("rows", "row").replace("dimensions", "dimension"), things)
 

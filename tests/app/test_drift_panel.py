@@ -118,13 +118,15 @@ def test_kinds_of_rows_that_changed_are_named(tmp_path):
 
 
 def test_a_planned_change_of_model_alarms_for_broken_rows_alone(versions):
-    for new, told in (("noisy", "No broken rows"), ("zero", "breaks rows that were whole")):
+    for new, told in (("noisy", "No broken rows"), ("zero", "has broken rows that were fine")):
         shown = of(versions, "v1", new).change("button_group", "drift.change", "model")
         assert told in shown.html
         for situation in SITUATIONS:
             assert "-badge[" in shown.gate(situation)
             assert not re.search(":(red|green)-badge", shown.gate(situation))
         assert (":red-badge[" in shown.gate(ROWS)) == (new == "zero")
+        assert ("drift.broken" in {one.key for one in shown.at.get("download_button")}) == (new == "zero")
+        assert not any("--gate" in one.value for one in shown.at.caption)
 
 
 def test_a_value_above_its_limit_that_is_not_surely_above_it_says_so():

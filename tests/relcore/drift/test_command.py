@@ -82,6 +82,7 @@ def test_an_error_replaces_the_junit_report_of_an_earlier_run(run, versions, tmp
 def test_last_line_says_what_the_gate_decided(run, versions, new, code, told):
     shown = run(f"drift v1.parquet {new}.parquet --gate everything-new", code=code)
     assert shown.strip().endswith(f"--gate everything-new: {told}.")
+    assert ("--gate planned passes" in shown) == (code == 1)
 
 
 def test_one_broken_row_is_singular(run, versions, tmp_path):

@@ -7,6 +7,7 @@ from scipy.stats import ortho_group
 from relcore import LatentSpace
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
+from relcore.drift.broken_rows import broken_table
 from relcore.drift.check import DriftCheck, cautions
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, with_jitter
 from relcore.drift.thresholds import (
@@ -93,7 +94,7 @@ def test_broken_rows_are_an_alarm(vectors, name):
     assert drift.headline(verdict)[:5] == "Drift" or drift.unrelated
     if quantity in vars(BrokenRows()):
         assert verdict.alarms(NEW_QUERIES)[0].measure.quantity == quantity
-        told = "breaks rows that were whole"
+        told = "has broken rows that were fine"
         if quantity == "constant":
             told = "has more constant dim"
         assert drift.headline(verdict).startswith(f"Drift: 'v2' {told}")
@@ -124,9 +125,13 @@ def test_one_row_that_was_whole_and_is_broken_is_alarm_with_its_id(vectors, kind
         new[7] = ONE_ROW[kind](new)
     drift, verdict = compared(vectors, new, rows=rows, n_queries=20)
     assert verdict.alarmed([]), "also if another model is planned"
-    assert "breaks rows that were whole in 'v1': 1 " in drift.headline(verdict)
+    assert "has broken rows that were fine in 'v1': 1 " in drift.headline(verdict)
     assert "'row 7'" in drift.headline(verdict, planned=True)
-    assert {"longer": "moved"}.get(kind, kind) in {one.quantity for one in drift.broken if one.n}
+    quantity = {"longer": "moved"}.get(kind, kind)
+    assert quantity in {one.quantity for one in drift.broken if one.n}
+    table = broken_table(version(vectors, "v1"), version(new, "v2", rows=rows), DriftCheck().jitter)
+    assert ("row 7", quantity) in set(zip(table.id, table.broken, strict=True))
+    assert len(table) == sum(one.n for one in drift.broken)
 
 
 SPREAD = np.sqrt(2**2 + 1)  # of each number of the fixture's rows: 8 means of variance 4, and rows about them
@@ -194,7 +199,7 @@ def test_two_exchanged_dimensions_are_a_rotation_and_break_no_row():
     assert not verdict.alarmed([EVERYTHING_NEW])
     new[7] = -new[7]
     drift, verdict = compared(X, new)
-    assert "1 row out of place ('row 7')" in drift.headline(verdict)
+    assert "1 row that no longer fits its place ('row 7')" in drift.headline(verdict)
 
 
 def test_versions_of_other_widths_are_not_said_to_rank_vectors(vectors):

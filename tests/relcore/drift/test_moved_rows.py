@@ -38,6 +38,14 @@ def test_rows_that_moved_are_marked_and_have_the_largest_numbers(vectors):
     assert distance[stayed].max() < distance[moved].min() / 2
 
 
+def test_rows_out_of_place_do_not_move_the_others(vectors):
+    new = vectors.copy()
+    new[:30] = vectors[:30][::-1]
+    scene = moved_scene([space(vectors), space(new, "new")], DriftCheck())
+    assert "median .000" in scene.caption
+    assert scene.values[30:].max() < 1e-6 < scene.values[:30].min()
+
+
 @pytest.mark.parametrize("width", [1, 2, 12, 20])
 def test_what_only_turned_has_one_colour_and_no_marks(vectors, width):
     old = np.pad(vectors, ((0, 0), (0, 8)))[:, :width]
