@@ -153,11 +153,9 @@ def chance_errors(inversion: Inversion) -> np.ndarray:
 
 
 def about_errors(inversion: Inversion) -> str:
-    """A sentence with the mean error of the held-out rows, and the mean by chance."""
-    errors = inversion.errors[inversion.spec.title][inversion.scored]
-    mean = short(float(np.mean(errors)))
+    """A sentence that says how many errors are drawn, and the mean by chance."""
     chance = short(float(np.mean(chance_errors(inversion))), 2)
-    return f"Errors of {counted(len(errors), 'row')}: mean {mean}; by chance {chance}."
+    return f"Errors of {counted(inversion.n_scored, 'held-out row')}; by chance, {chance} on average."
 
 
 def inversion_scene(
@@ -211,8 +209,8 @@ def inversion_scene(
     caption = (
         f"{counted(len(inversion.rows), 'row')}, anchors among them; both panes by the PCA of the original."
         f" Recovered through {counted(inversion.n_anchors, 'anchor')}, {inversion.spec.title},"
-        f" {inversion.spec.settings()}: mean cosine to the true rows"
-        f" {short(inversion.scores[inversion.spec.title])} over"
+        f" {inversion.spec.settings()}: mean error"
+        f" {short(1 - inversion.scores[inversion.spec.title])} over"
         f" {counted(inversion.n_scored, 'held-out row')}. Coloured by {colored}."
     )
     return Scene(panes, pair.ids[inversion.rows], categories, names, caption=caption, category_colors=colors)

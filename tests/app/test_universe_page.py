@@ -1,6 +1,7 @@
 import re
 from base64 import b64decode
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ from relcore.spaces.ids import GuessedIds
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import UniverseSpec
 from tests.app.conftest import Session, save_space
+from tests.relcore.figures.test_colors import contrast
 
 UNIVERSE = ("connect", "Universe")
 
@@ -230,3 +232,13 @@ def test_an_order_that_nobody_confirmed_pairs_no_rows(make_workspace, tmp_path):
     assert not session.charts
     session.click("universe.by-order")
     assert "no more often than by chance" in session.html
+
+
+def test_a_primary_button_under_the_pointer_can_be_read():
+    """Before, in the dark, “Add a model” was dark on a saturated blue while it had the pointer or the focus."""
+    style = (Path(panel.__file__).parents[2] / "assets" / "style.css").read_text()
+    look = r'button\[kind="primary"\]{}:not\(:disabled\)[^{{]*\{{[^}}]*{}: light-dark\((#\w+), (#\w+)\)'
+    texts = re.search(look.format("", " color"), style)
+    grounds = re.search(look.format(r":is\(:hover, :focus\)", "background-color"), style)
+    for text, ground in zip(texts.groups(), grounds.groups(), strict=True):
+        assert contrast(text, ground) > 4.5  # WCAG, AA
