@@ -30,6 +30,7 @@ from relcore.studies.papers import PaperRow, named_rows, rows_of_study
 from relcore.studies.report import StudyChart, study_report
 from relcore.studies.runs import StudyProgress, StudyRuns, run_row
 from relcore.studies.study import Study, StudySpec, study_of
+from relcore.studies.terms import data_in_words, terms_in
 
 _GIVEN = "relscope.given-"
 _STOPPING = "relscope.stopping-study"
@@ -426,8 +427,15 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, place: str = "studies") -> str
         chart_exportable(charts[chart]).interactive(exports.theme()),
         f"{place}.{runs.study.kind}.figure-{chart}",
     )
+    told = []
     if runs.study.reading:
-        st.caption(f"How to read it: {plain(runs.study.reading)}")
+        told.append(f"How to read it: {runs.study.reading}")
+    if data := data_in_words(runs.study, runs.spec.settings):
+        told.append(f"Data: {data}")
+    conclusion = runs.study.conclusion(runs.spec.settings, table)
+    if terms := terms_in(f"{conclusion} {charts[chart]}"):
+        told.append(f"Terms: {'; '.join(terms)}.")
+    st.caption("  \n".join(map(plain, told)))
     return chart
 
 

@@ -564,7 +564,7 @@ STUDIES = Family(
         "pruning": StudyName(
             "δ × ω of the pruned inverse",
             ".studies.pruning:Pruning",
-            "Which δ and ω recover the rows of another encoder best?",
+            "How many anchors to leave out (δ), and how often (ω), to recover another encoder's rows?",
             "Maiorca et al. 2024, Figs. 3 and 6",
             "Which settings?",
         ),

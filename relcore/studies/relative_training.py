@@ -126,6 +126,7 @@ class TrainedCount(Study):
         " guessing the most frequent class. A number of anchors is enough if the line, with its band, is less"
         " than 5 % of the accuracy below the upper dashed line there and at all larger numbers."
     )
+    data = "digits"
     by = "n_anchors"
     measures: ClassVar = {**_MEASURES, "absolute": "absolute, not stitched"}
 

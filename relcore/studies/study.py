@@ -79,6 +79,8 @@ class Study(ABC):
         gives the values of each further setting, or the name of the option that has these values.
     reading : str
         A sentence that says how to read the charts.
+    data : str
+        The data, ``"digits"``, ``"sentences"`` or ``"words"``, if no option of this name chooses them.
     cost : seconds, or by the value of a setting
         The time of a run on one core in seconds, or this time for each value of a setting. Not needed if the
         study overrides `seconds`.
@@ -92,6 +94,7 @@ class Study(ABC):
     measures: ClassVar[Mapping[str, str]] = {}
     names: ClassVar[Mapping[Any, str]] = {}
     reading: ClassVar[str] = ""
+    data: ClassVar[str] = ""
     cost: ClassVar[float | Mapping[str, float]] = 5.0
 
     def __init__(self, kind: str) -> None:

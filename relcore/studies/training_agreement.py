@@ -75,6 +75,7 @@ class TrainingAgreement(Study):
         "Where the line of the accuracy rises earlier than that of the similarities, networks answer rightly"
         " before they agree."
     )
+    data = "digits"
     shared = "task epochs"
     varied: ClassVar = {"width": "widths"}
     by = "width"

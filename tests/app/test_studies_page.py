@@ -49,6 +49,14 @@ def test_studies_are_listed_by_topic_and_searched(first_start):
     assert not page.radio
 
 
+def test_a_study_says_its_data_and_its_terms(first_start):
+    first_start.change("segmented_control", "studies.topic", "How many anchors?")
+    assert "Data: 1,797 pictures of handwritten digits" in first_start.captions
+    assert "stitched: a classifier that was trained on the rows of one encoder" in first_start.captions
+    assert "random states: " in first_start.captions
+    assert "δ: " not in first_start.captions
+
+
 def test_a_study_that_is_being_stopped_says_so(first_start, monkeypatch):
     def run(progress):
         monkeypatch.setattr(StudyRuns, "progress", lambda runs, queue: progress)
