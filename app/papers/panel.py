@@ -39,7 +39,7 @@ from relcore.studies.claims import (
     as_csv,
     verdicts_of,
 )
-from relcore.studies.paper_runs import RUNS, PaperRun, result_of
+from relcore.studies.paper_runs import RUNS, PaperRun, is_own, result_of
 from relcore.studies.papers import PaperRow, PublishedTable, find_row, load_rows, named_rows, studies_of
 from relcore.studies.published import SHARE, WORDS, Number, Ours, spread_of
 from relcore.studies.study import StudySpec, study_of
@@ -128,7 +128,10 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
     if ours.commit:
         commit = f", commit {ours.commit}"
     small = f"{_rests_on(numbers)} · {', '.join(settings) or 'no settings'} · {ours.date}"
-    mark = f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p>'
+    where = "here"
+    if is_own(ours):
+        where = "here, by your own runs"
+    mark = f'<p class="relscope-mark here">{where} <span>({escape(ours.data)})</span></p>'
     return mark + measured + small_print(f"{small}, Relscope {ours.version}{commit}, {seconds}")
 
 

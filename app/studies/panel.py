@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -212,6 +213,8 @@ def control(runs: StudyRuns) -> None:
         came = ""
         n_here = len(runs) - n_left
         total = counted(len(runs), "run")
+        if not made:
+            came = _own_in_words(runs)
         if made:
             came = f"The {total} shown come with Relscope. {made.in_words}"
         if made and n_here:
@@ -222,7 +225,7 @@ def control(runs: StudyRuns) -> None:
             stopped = ""
         else:
             stopped = "All done. "
-        st.caption(f"{stopped}{came or total}", width="content")
+        st.caption(f"{stopped}{plain(came)}", width="content")
         if made:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, queue(), True)}
             begun = n_here or standing.stopped
@@ -234,6 +237,20 @@ def control(runs: StudyRuns) -> None:
                 help="Computes these runs again here, in place of Relscope's. You can stop and resume.",
                 **start,
             )
+
+
+def _own_in_words(runs: StudyRuns) -> str:
+    """How many runs there are, all of which were computed here, when the last one ended and how long they
+    took; and what the same runs that came with Relscope show."""
+    store = queue().store
+    facts = [entry.metadata for key in runs.keys if (entry := store.summary(key))]
+    ended = datetime.fromtimestamp(max(one.get("finished", 0.0) for one in facts))
+    took = in_words(sum(one["seconds"] for one in facts))
+    text = f"{counted(len(runs), 'run')}, computed here until {ended:%Y-%m-%d %H:%M}, {took} on one core."
+    came = runs.bundled_table(store)
+    if len(came) < len(runs):
+        return text
+    return f"{text} The same runs that came with Relscope: {runs.study.conclusion(runs.spec.settings, came)}"
 
 
 @st.fragment(run_every=1.0)

@@ -69,6 +69,11 @@ def is_current(ours: Ours) -> bool:
     return run is not None and (ours.settings, ours.run_version) == (dict(run.settings), run.version)
 
 
+def is_own(ours: Ours) -> bool:
+    """Whether these numbers are from runs of the user, and not those that come with Relscope."""
+    return ours is not shipped_results().get(ours.run)
+
+
 def ours_of(name: str, runs: StudyRuns, store: Store, commit: str = "") -> Ours:
     run = RUNS[name]
     table = runs.table(store)

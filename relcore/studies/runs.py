@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -217,6 +217,14 @@ class StudyRuns:
         rows = {number: row for number, key in enumerate(self.keys) if (row := run_row(key, store))}
         return pd.DataFrame.from_dict(rows, orient="index")
 
+    def bundled_table(self, store: Store) -> pd.DataFrame:
+        """The `table` of those runs that came with Relscope, although they may have been run here since."""
+        rows = {}
+        if store.finished is not None:
+            summaries = [(number, key, store.finished.summary(key)) for number, key in enumerate(self.keys)]
+            rows = {number: _row_of(entry.metadata, key) for number, key, entry in summaries if entry}
+        return pd.DataFrame.from_dict(rows, orient="index")
+
     def _jobs(self, queue: JobQueue) -> list[Job]:
         known = {job.key: job for job in queue.jobs() if job.function is run_job}
         return [known[key] for key in self.keys if key in known]
@@ -225,7 +233,10 @@ class StudyRuns:
 def run_row(key: str, store: Store) -> dict[str, Any] | None:
     if (entry := store.summary(key)) is None:
         return None
-    facts = entry.metadata
+    return _row_of(entry.metadata, key)
+
+
+def _row_of(facts: Mapping[str, Any], key: str) -> dict[str, Any]:
     settings = {name: _short_value(value) for name, value in facts["settings"].items()}
     return {**settings, **facts["values"], "seconds": facts["seconds"], "key": key}
 

@@ -6,6 +6,7 @@ import pytest
 import streamlit as st
 
 from app.jobs import whole_queue
+from app.plain_text import plain
 from app.studies import panel
 from relcore.studies.papers import load_rows
 from relcore.studies.runs import StudyProgress, StudyRuns
@@ -96,6 +97,21 @@ def test_runs_that_were_stopped_here_can_be_resumed(first_start):
     assert len(panel._table(runs, own=True)) == 1
     (again,) = (button for button in first_start.button if button.key == "studies.here")
     assert again.label.startswith("Resume: 1 of 60 runs done · about")
+
+
+def test_own_runs_tell_their_date_and_what_the_bundled_ones_show(first_start):
+    study = study_of("similarity-performance")
+    store = whole_queue().store
+    runs = StudyRuns(study, StudySpec.of(study))
+    for key in runs.keys:
+        entry = store.get(key)
+        store.put(key, entry.arrays, {**entry.metadata, "seconds": 60.0, "finished": 1_700_000_000.0})
+    first_start.run()
+    assert "All done. 60 runs, computed here until 2023-11-1" in first_start.captions
+    assert ", 60 min on one core." in first_start.captions
+    conclusion = study.conclusion(runs.spec.settings, runs.bundled_table(store))
+    assert conclusion
+    assert f"The same runs that came with Relscope: {plain(conclusion)}" in first_start.captions
 
 
 def test_a_study_file_opens_its_choices(page):

@@ -9,7 +9,7 @@ import pytest
 
 from relcore.runs.store import Store
 from relcore.studies.claims import DOES_NOT, HOLDS, NO, OPEN, YES, decide, verdicts_of
-from relcore.studies.paper_runs import NUMBERS, RUNS, is_current, ours_of, result_of, study_runs
+from relcore.studies.paper_runs import NUMBERS, RUNS, is_current, is_own, ours_of, result_of, study_runs
 from relcore.studies.papers import Claim, find_row, load_rows
 from relcore.studies.published import Number, Ours, shipped_results, spread_of
 from relcore.studies.runs import finished_run
@@ -200,7 +200,9 @@ def test_a_studys_runs_give_the_numbers_that_ship(name):
 def test_the_stores_own_runs_replace_what_ships(tmp_path, monkeypatch):
     store = Store(tmp_path)
     studied = study_runs("trained-count")
-    assert result_of("trained-count", store) == shipped_results()["trained-count"]
+    shipped = result_of("trained-count", store)
+    assert shipped == shipped_results()["trained-count"]
+    assert not is_own(shipped)
     values = dict.fromkeys(("relative, same space", "relative, stitched", "absolute"), 0.25)
     facts = values | {"chance": 0.1, "test rows": 9}
     monkeypatch.setattr(type(studied.study), "measure", lambda self, settings, *given: RunResult(facts))
@@ -208,6 +210,7 @@ def test_the_stores_own_runs_replace_what_ships(tmp_path, monkeypatch):
         finished_run(studied.study, settings, store, lambda *progress: None)
     measured = ours_of("trained-count", studied, store)
     again = result_of("trained-count", store)
+    assert is_own(again)
     assert again.numbers == measured.numbers
     assert {number.value for number in again.numbers} == {0.25}
     assert again.settings == RUNS["trained-count"].settings
