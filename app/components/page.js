@@ -18,6 +18,38 @@ function tellOfServer() {
   text.textContent = "Start it again with “make app” or “relscope app”. Your session is saved, and this page comes back by itself.";
 }
 
+const MENU = "[data-testid=stPopoverButton]";
+const nameField = () => document.querySelector("[data-testid=stPopoverBody] [class*='-tag-name'] input");
+
+/* The field of a tag's name gets the cursor when its menu opens; the server sends it a moment later. */
+function focusNameField({ target }) {
+  const button = target.closest?.(`[class*='-tag'] ${MENU}`);
+  if (!button || button.ariaExpanded === "true") return;
+  const observer = new MutationObserver(() => {
+    if (!nameField()) return;
+    observer.disconnect();
+    nameField().focus();
+  });
+  observer.observe(document.body, { childList: true, subtree: true });
+  setTimeout(() => observer.disconnect(), 5000);
+}
+
+/* Enter on the button of the open menu would close it, and the name that was typed would be lost. */
+function keepName(event) {
+  if (event.key !== "Enter" || !event.target.matches?.(`${MENU}[aria-expanded=true]`) || !nameField()?.value) return;
+  event.preventDefault();
+  event.stopPropagation();
+  nameField().focus();
+}
+
+/* The list of the poles would stay open over the answer after a choice. */
+function closePoles({ key, target }) {
+  const field = document.activeElement;
+  const chose = key ? key === "Enter" : target.closest?.("[role=option]");
+  if (!chose || !field.closest(".st-key-axis-poles")) return;
+  setTimeout(() => field.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true })));
+}
+
 export default function ({ data, setTriggerValue }) {
   again = () => setTriggerValue("back", true);
   // Menus and tooltips lie outside of the app's element, but only this element has the colour scheme, so copy it to the root.
@@ -41,6 +73,9 @@ export default function ({ data, setTriggerValue }) {
   const close = () => innerWidth < 769 && document.querySelector("[data-testid=stSidebarCollapseButton] [aria-expanded=true]")?.click();
   document.addEventListener("keydown", ({ key }) => key === "Escape" && close());
   document.addEventListener("click", ({ target }) => target.closest?.("[data-testid=stSidebarNavLink]") && setTimeout(close, 300));
+  document.addEventListener("click", focusNameField, true);
+  document.addEventListener("keydown", keepName, true);
+  for (const kind of ["click", "keydown"]) document.addEventListener(kind, closePoles, true);
   // A press outside of an open menu closes it, and Streamlit then ignores the click. So close the menu before the click: the link works.
   document.addEventListener("pointerdown", ({ target }) => {
     if (!document.querySelector("[data-testid=stPopoverBody]") || !target.closest?.("a[data-testid$=NavLink]")) return;

@@ -80,3 +80,25 @@ def test_panes_headline_controls_and_scores_are_in_sight(page, own):
         assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
         heights[height] = page.locator(".ls-grid").bounding_box()["height"]
     assert heights[1000] == heights[900] + 100  # the panes take the height of a window that grows
+
+
+@pytest.mark.slow
+def test_a_tag_is_typed_at_once_and_a_chosen_pole_closes_its_list(page, own):
+    opened(page, f"{own[0]}/explore?panes=own&all=1")
+    drag(page, 0, [(0.02, 0.02), (0.98, 0.02), (0.98, 0.98), (0.02, 0.98)])
+    settle(page)
+    page.get_by_role("button", name="Tag").first.click()
+    page.wait_for_function("document.activeElement.placeholder === 'Name of the tag'")
+    page.keyboard.type("mine")
+    page.locator("[data-testid=stPopoverButton][aria-expanded=true]").first.focus()
+    page.keyboard.press("Enter")  # closes no menu with a name in it
+    assert page.evaluate("document.activeElement.value") == "mine"
+    page.keyboard.press("Enter")
+    page.get_by_text("tagged “mine”").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("tab", name="Axis").click()
+    poles = page.locator(".st-key-axis-poles")
+    poles.get_by_role("combobox").first.fill("Tag")
+    page.get_by_role("option", name="Tag: mine").click()
+    poles.get_by_text("Tag: mine").wait_for()
+    page.wait_for_function("!document.querySelector('[role=option]')")
