@@ -318,12 +318,15 @@ def _icon(verdict: Shown) -> str:
     return f":material/{_ICONS[words[0]]}:"
 
 
-def _source(name: str, counts: str, several: bool, verdict: str) -> str:
-    """The data of a verdict, if there are several verdicts, or the counts of a partly confirmed one."""
+def _source(name: str, counts: str, several: bool, verdict: str, alone: bool) -> str:
+    """The data of a verdict, if there are several verdicts, or the counts of a partly confirmed one, after
+    its data unless these are `alone`."""
     if several:
         return f"“{plain(name)}”"
-    if verdict == PARTLY:
+    if verdict == PARTLY and alone:
         return f"({counts})"
+    if verdict == PARTLY:
+        return f"on “{plain(name)}” ({counts})"
     return ""
 
 
@@ -334,7 +337,7 @@ def _in_line(verdict: Shown) -> str:
     for word, data in verdict.items():
         short_word = _SAID.get(word, word.removeprefix("pattern "))
         part = f":{_COLORS.get(word, 'gray')}[{short_word}]"
-        sources = [_source(name, counts, several, word) for name, counts in data]
+        sources = [_source(name, counts, several, word, len(data) == 1) for name, counts in data]
         sources_text = ", ".join(sources).strip()
         if any(sources) and several:
             part += f" :small[on {sources_text}]"

@@ -157,6 +157,9 @@ def test_rows_are_lines_and_open_ones_show_what_fails(papers):
     papers.change("text_input", "papers.search", "")
     line = next(one for one in papers.expander if one.label.startswith("**Table 5** ·"))
     assert "comparisons" not in line.label
+    partly = [one.label for one in papers.expander if one.label.count(" comparisons hold") > 1]
+    assert partly
+    assert all(label.count("on “") == label.count(" comparisons hold") for label in partly)
     summaries = open_row(papers, "relative-table-5").html.split("<summary>")[1:]
     assert sum("✗" in one.partition("</summary>")[0] for one in summaries) == 2
 
