@@ -556,6 +556,11 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
         keys = row_keys(ids, "queries", self.random_state)
         test = _smallest(np.flatnonzero(tested & (scored.sum(axis=0) >= 2)), keys, MOST_TESTED)
         train = _smallest(np.flatnonzero(~tested), keys, self.rows)
+        if len(ids) >= FEWEST_ROWS and scored.sum(axis=0).max() < 2:
+            raise NoCommonId(
+                f"universe: expected confirmed pairs to score, got {len(ids):,} guessed by Link; confirm"
+                " some in Connect, Link"
+            )
         if len(ids) < FEWEST_ROWS or not len(test):
             raise NoCommonId(
                 f"universe: expected {FEWEST_ROWS} rows or more that two spaces share, got {len(ids)} (ids"

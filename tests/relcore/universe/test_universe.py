@@ -273,6 +273,8 @@ def test_a_guessed_pair_bars_only_the_model_with_the_guess(tmp_path):
     scored = ~np.isnan(universe.accuracy)
     assert scored.tolist() == [[i != j and 3 not in (i, j) for j in range(4)] for i in range(4)]
     assert universe.report().tables[0].shown[-1][3:] == ("0", "–", "–")
+    with pytest.raises(NoCommonId, match="expected confirmed pairs to score, got 600 guessed by Link"):
+        Universe.fit([*family(1), guessed])
     universe.save(tmp_path / "guessed.universe")
     assert Universe.load(tmp_path / "guessed.universe").report().sentence == universe.headline()
 
