@@ -17,7 +17,9 @@ from relcore.check.origins import (
     HELD_OUT_SLOPE,
     SAME_ROWS,
     _cut,
+    _Fit,
     _sides,
+    _Student,
     conformal_p,
     false_share,
     row_origins,
@@ -191,6 +193,17 @@ def test_half_of_the_dimensions_finds_a_second_model_again_and_no_outliers_of_on
     unlike = np.argsort(-ShortAxes.of(one).energy(one))[:150]
     outliers = _sides(one, np.isin(np.arange(N), unlike))
     assert outliers is None or outliers.slope > 2 * HELD_OUT_SLOPE
+
+
+@pytest.mark.parametrize(
+    ("slope", "with_trusted", "accepted"),
+    [(0.24, False, True), (0.3, False, False), (0.33, True, True), (0.36, True, False)],
+)
+def test_parts_that_lie_far_apart_are_refused_where_they_share_axes(slope, with_trusted, accepted):
+    X, truth = mixed(0.1)
+    units = unit_rows(X)
+    fit = _Fit(_Student.of(units[~truth]), _Student.of(units[truth]), cut=0.0, slope=slope, gap=30.0)
+    assert (fit.sides(units, with_trusted) is not None) == accepted
 
 
 def test_a_cut_needs_two_groups():
