@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from relcore.scores.relevance import JudgedQuery
 from relcore.spaces.space import LatentSpace
 
 _PER_LINE = 2
+_NUMBERED = re.compile(r"[^\W\d]*\W*\d+")  # ids such as 12, t12 and row 12
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,11 @@ def searches_of(task: Choose, spaces: tuple[LatentSpace, ...]) -> ModelSearches:
 
 
 def can_be_read(setup: ChooseSetup) -> bool:
-    """Whether rows and queries have texts, pictures, or ids that are more than numbers."""
+    """Whether rows and queries have texts, pictures, or ids that are more than a word with a number."""
     sides = [(setup.items(), setup.spaces[0])]
     if setup.task.has_queries:
         sides.append((setup.items(queries=True), setup.spaces[-1]))
-    return all(items or not all(map(str.isdecimal, space.ids)) for items, space in sides)
+    return all(items or not all(map(_NUMBERED.fullmatch, space.ids)) for items, space in sides)
 
 
 def answered(setup: ChooseSetup) -> ChooseSetup:

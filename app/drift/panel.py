@@ -21,7 +21,6 @@ from app.tables import report_table, short_numbers
 from app.widgets import space_labels
 from app.workspace import BUNDLED, Workspace
 from relcore.base.errors import NoCommonId
-from relcore.base.numbers import counted
 from relcore.base.report import Report, delimited_text
 from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.broken_rows import broken_table
@@ -124,15 +123,14 @@ def draw_drift(setup: DriftInputs, drift: Drift) -> None:
 
 def _offer_broken_rows(setup: DriftInputs, drift: Drift) -> None:
     """A download of all broken rows, of which the headline names three."""
-    n = sum(one.n for one in drift.broken)
-    if not n:
+    if not any(one.n for one in drift.broken):
         return
 
     def table() -> str:
         (old, new) = map(compute.load_space, setup.specs)
         return delimited_text(broken_table(old, new, DriftCheck().jitter))
 
-    label = f"Download {counted(n, 'broken row')}"
+    label = "Download all broken rows"
     exports.download(label, table, "broken-rows.csv", "text/csv", "drift.broken", type="tertiary")
 
 

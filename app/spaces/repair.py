@@ -27,7 +27,7 @@ from relcore.spaces.space import LatentSpace
 
 _MADE = "relscope.check-repaired"  # state key: the spaces that the user had repaired last
 _WITHOUT = "none: link the two parts"
-_FILES = ["csv", "tsv", "parquet", "jsonl", "npz"]
+_FILES = ["csv", "parquet", "npz"]
 
 
 def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) -> None:
@@ -38,6 +38,7 @@ def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) ->
     n_small = int(np.count_nonzero(small))
     n_large = len(space) - n_small
     st.markdown("**Repair**")
+    result = st.container()  # in sight above the uploader, which is tall
     st.caption(
         f"Maps the {counted(n_small, 'row')} of the smaller part into the space of the other {n_large:,}, and"
         " writes a new file. Your file stays as it is. Embedding the rows again is better, if you can."
@@ -71,7 +72,8 @@ def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) ->
     if chosen in uploaded or st.button("Make the repaired file", key="check.repair", icon=":material/build:"):
         st.session_state[_MADE] = asked
     if st.session_state.get(_MADE) == asked:
-        _draw_repaired(space, found, pairs)
+        with result:
+            _draw_repaired(space, found, pairs)
 
 
 def _uploaded(ids: np.ndarray, dimension: int) -> list[SpaceSpec]:

@@ -9,6 +9,7 @@ from tests.app.conftest import Session, save_space
 N = 120
 CLASSES = np.arange(N) % 6
 PLACE = ("migrate", "Choose")
+READABLE = "a sentence with number "
 
 
 @pytest.fixture
@@ -19,10 +20,10 @@ def workspace(tmp_path):
     poor = rng.normal(size=(N, 6))
     labels = np.array(list("abcdef"))[CLASSES]
     specs = [
-        save_space(tmp_path / f"{name}.npz", vectors, labels=labels)
+        save_space(tmp_path / f"{name}.npz", vectors, READABLE, labels=labels)
         for name, vectors in (("good", good), ("poor", poor))
     ]
-    return Workspace(tuple(specs), *specs, tuple(f"r{row}" for row in range(12)))
+    return Workspace(tuple(specs), *specs, tuple(f"{READABLE}{row}" for row in range(12)))
 
 
 def test_labels_say_which_model_is_best(workspace, ran_in_place):
@@ -50,9 +51,10 @@ def test_a_person_judges_until_the_comparison_stops(workspace, ran_in_place):
     assert not session.errors
 
 
-def test_rows_without_anything_to_read_are_not_asked_about(tmp_path, ran_in_place):
+@pytest.mark.parametrize("prefix", ["", "row "])
+def test_rows_without_anything_to_read_are_not_asked_about(tmp_path, ran_in_place, prefix):
     rows = np.random.default_rng(0).normal(size=(N, 6))
-    specs = [save_space(tmp_path / f"{name}.npz", rows, prefix="") for name in ("one", "two")]
+    specs = [save_space(tmp_path / f"{name}.npz", rows, prefix) for name in ("one", "two")]
     session = Session(workspace=Workspace(tuple(specs), *specs), place=None).open(*PLACE)
     assert any("nobody can judge them by reading" in info.value for info in session.at.info)
     assert not session.at.checkbox
