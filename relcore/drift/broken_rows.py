@@ -79,10 +79,10 @@ def broken(
 def broken_table(old: LatentSpace, new: LatentSpace, jitter: float, shared: bool = False) -> pd.DataFrame:
     """A table of all rows that are broken only in the new version: the `id` of each, and how it is
     `broken`, as `QUANTITIES` names it. See `broken`."""
-    spaces = known_rows((old, new))
-    kinds = _rows_by_kind(*spaces, match(*spaces), jitter, shared)
+    first, second = known_rows((old, new))
+    kinds = _rows_by_kind(first, second, match(first, second), jitter, shared)
     tables = [
-        pd.DataFrame({"id": spaces[0].ids[now & ~before], "broken": quantity})
+        pd.DataFrame({"id": first.ids[now & ~before], "broken": quantity})
         for quantity, (now, before, _) in kinds.items()
     ]
     return pd.concat(tables, ignore_index=True)
