@@ -101,13 +101,15 @@ def test_only_the_browser_of_an_active_session_is_answered(offer, monkeypatch):
 def test_answers_are_the_maps_and_scores_of_the_moved_anchors(offer, pair):
     held = LiveRows(pair, offer.view.rows, reference=offer.reference)
     unit = [held.anchor(side, 5) @ held.anchor(side, 31) for side in (0, 1)]
+    moved = LiveComparison(held, [3, 9, 20], shown=offer.shown, steady=True)
     with connected(offer) as socket:
         socket.send_text("no question")  # messages that are no request must not end the connection
         socket.send_bytes(b"no question")
         socket.send_bytes(asked(1, MOVE, 9, N))  # no such row
         socket.send_bytes(asked(1, MOVE, 9, 31, -1, 10, N))
         for serial, kind, rows in ((2, MOVE, [3, 31, 20]), (3, PROBE, [3, 9, 20, 31])):
-            whole = LiveComparison(held, rows, shown=offer.shown).frame(row=31)
+            moved.set_anchors(rows)
+            whole = moved.frame(row=31)
             expected = np.frombuffer(b"".join(whole.maps), "<f2").reshape(2, 2, -1)
             socket.send_bytes(asked(serial, kind, 9, 31, 5))
             answer = socket.receive_bytes()
@@ -182,6 +184,7 @@ def test_two_sessions_that_drag_at_once_get_their_own_maps(offer, pair, monkeypa
     rng = np.random.default_rng(2)
     visitor = client()
     first = {offer: [3, 9, 20], other: [1, 40]}
+    moved = {one: LiveComparison(held, rows, shown=one.shown, steady=True) for one, rows in first.items()}
     with ExitStack() as stack:
         sockets = {one: stack.enter_context(connected(one, visitor)) for one in first}
         for _ in range(20):
@@ -190,9 +193,8 @@ def test_two_sessions_that_drag_at_once_get_their_own_maps(offer, pair, monkeypa
                 sockets[one].send_bytes(asked(1, MOVE, first[one][0], to))
             for one, to in moves.items():
                 maps = parts(sockets[one].receive_bytes())[2]
-                rows = [to, *first[one][1:]]
-                expected = LiveComparison(held, rows, shown=one.shown).frame().maps
-                found = np.frombuffer(b"".join(expected), "<f2").reshape(2, 2, -1)
+                moved[one].set_anchors([to, *first[one][1:]])
+                found = np.frombuffer(b"".join(moved[one].frame().maps), "<f2").reshape(2, 2, -1)
                 np.testing.assert_allclose(maps, found, atol=2e-3)
 
 

@@ -51,10 +51,10 @@ def test_two_folders_are_sampled_by_jobs_and_compared(page, folders, ran_in_plac
     page.open("explore")
     assert not page.errors
     assert "1,000 rows in both" in page.captions
-    (code,) = (one for one in page.code if one.value.startswith("relscope"))
+    (code,) = (one for one in page.code if one.value.startswith("relscope compare"))
     assert code.value == f"relscope compare {shlex.quote(folders[0])} {folders[1]}"
     page.click("history.undo")
-    assert not [one for one in page.code if one.value.startswith("relscope")]
+    assert not [one for one in page.code if one.value.startswith("relscope compare")]
 
 
 def test_a_shared_app_opens_folders_of_its_data_only(page, folders, tmp_path, tmp_path_factory, monkeypatch):
