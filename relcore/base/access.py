@@ -263,6 +263,10 @@ def regular_file(path: Path) -> Path:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, FileNotFoundError) and path.is_relative_to(all_uploads()):
+            raise SpaceError(
+                f"{path.name!r:.200}: this upload is no longer kept; upload the file again"
+            ) from None
         if isinstance(error, FileNotFoundError):
             got = f"{quoted}, where there is none"
         else:

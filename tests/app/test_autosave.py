@@ -200,9 +200,11 @@ DAY = 86_400
 
 
 @pytest.fixture
-def clock(monkeypatch):
-    """``clock(days)``: a start of the app with the clock this far ahead."""
+def clock(monkeypatch, tmp_path):
+    """``clock(days)``: a start of the app with the clock this far ahead. It must not sweep the uploads of an
+    app that runs on this machine."""
     now = time.time()
+    monkeypatch.setattr(sharing, "all_uploads", lambda: tmp_path / "uploads")
 
     def start(days, jumped=0):
         monkeypatch.setattr(sharing, "_started", (now + days * DAY, time.monotonic()))

@@ -138,3 +138,8 @@ def test_only_regular_files_are_read(tmp_path):
     for path, said in refused.items():
         with pytest.raises(SpaceError, match=said):
             access.regular_file(tmp_path / path)
+
+
+def test_an_upload_that_is_gone_is_to_be_uploaded_again():
+    with pytest.raises(SpaceError, match=r"'words\.npz': this upload is no longer kept; upload"):
+        access.regular_file(access.all_uploads() / "gone" / "words.npz")
