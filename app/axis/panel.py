@@ -16,10 +16,12 @@ from relcore.axis.chart import AxisChart
 from relcore.axis.places import AxisPlaces, pole_rows
 from relcore.axis.task import PoleAxis
 from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.maps.pane_maps import View
 from relcore.spaces.matching import Match
 
 _USUAL = (("bad", "good"), ("he", "she"))  # poles in words, if the spaces have them
+_TAG = "Tag: "
 _MOST_TYPED = 20  # maximum number of rows of a selection that become a pole without a tag
 _MOST_CLASSES = 20
 _MOST_LISTED = 500
@@ -40,6 +42,7 @@ def draw(workspace: Workspace, models: Match, _: View) -> None:
     if not (start and end):
         st.caption("Type the name of a row for each pole, or choose a tag or a class.")
         return
+    start, end = _without_common_rows(start, end)
     try:
         for name, ids in (("From", start), ("To", end)):
             pole_rows(pair.source, ids, name)
@@ -53,10 +56,22 @@ def draw(workspace: Workspace, models: Match, _: View) -> None:
         _result(workspace, task, found)
 
 
+def _without_common_rows(
+    start: tuple[str, ...], end: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Both poles without the rows that are in both, as of a tag and a class. A pole of such rows alone stays
+    as it is, and the axis is refused."""
+    both = set(start).intersection(end)
+    if not 0 < len(both) < min(len(start), len(end)):
+        return start, end
+    st.caption(f"Left out of both poles: {counted(len(both), 'row')} that both have.")
+    return tuple(one for one in start if one not in both), tuple(one for one in end if one not in both)
+
+
 def _groups(workspace: Workspace, pair: Match) -> dict[str, tuple[str, ...]]:
     """Sets of rows that can be a pole, by the name of the choice: the tags, and the classes if they are
     few."""
-    groups = {f"Tag: {name}": ids for name, ids in workspace.tags}
+    groups = {f"{_TAG}{name}": ids for name, ids in workspace.tags}
     labels = pair.source.labels
     if labels is None:
         return groups
@@ -113,7 +128,7 @@ def _pole(
     for one in chosen:
         if one in groups:
             ids += [identifier for identifier in groups[one] if identifier in pair.source.index]
-        else:
+        elif not one.startswith(_TAG):  # a tag may have been removed since
             ids += pair.source.as_written([one.strip()])
     return tuple(dict.fromkeys(ids))
 

@@ -55,6 +55,17 @@ def test_a_tag_and_a_typed_row(page):
     assert table["id"].head(5).tolist() == [f"r{one}" for one in found.table()["id"].head(5)]
 
 
+def test_rows_of_both_poles_are_left_out_and_a_removed_tag_is_no_row(page):
+    page.change("multiselect", "axis.From-", ["Tag: odd"])
+    page.change("multiselect", "axis.To-", ["r3", "r8"])
+    assert not page.errors
+    assert "Left out of both poles: 1 row that both have." in page.captions
+    found = expected(page, ["r1"], ["r8"])
+    assert f"more than on {found.n_below} of" in page.text
+    page.change("multiselect", "axis.From-", ["Tag: removed", "r1"])
+    assert not page.errors
+
+
 def test_the_selection_becomes_a_pole(page):
     page.select("r4", "r6").click(next(key for key in page.keys if key and key.startswith("axis.From-")))
     assert pole(page, "From").value == ["r4", "r6"]
