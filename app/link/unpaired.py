@@ -46,13 +46,7 @@ def draw_unpaired_rows(
                 if not linked:
                     go(CONNECT, "Link")
                 st.rerun()
-            st.button(
-                "Show the example instead",
-                icon=":material/move_up:",
-                key=f"{place}.example",
-                type="tertiary",
-                on_click=show_example,
-            )
+            _offer_example(place, show_example)
 
 
 def draw_unconfirmed_links(
@@ -80,10 +74,14 @@ def draw_unconfirmed_links(
                 session.edit("choose the two models", source=source, target=target)
                 go(CONNECT, "Link")
             if show_example:
-                st.button(
-                    "Show the example instead",
-                    icon=":material/move_up:",
-                    key=f"{place}.example",
-                    type="tertiary",
-                    on_click=show_example,
-                )
+                _offer_example(place, show_example)
+
+
+def _offer_example(place: str, show_example: Callable[[], None]) -> None:
+    st.button(
+        "Show the example instead",
+        icon=":material/move_up:",
+        key=f"{place}.example",
+        type="tertiary",
+        on_click=show_example,
+    )

@@ -221,3 +221,17 @@ def make_session(make_workspace):
         return Session(None, make_workspace(n, **changes), place, state)
 
     return make
+
+
+def session_of_uploads() -> tuple[Session, list[tuple[str, bytes, str]]]:
+    """A session that compares two uploaded tables of 30 rows, and these files: name, content and type."""
+    session = Session(place=("data",))
+    rng = np.random.default_rng(0)
+    uploads = []
+    for name in ("a.csv", "b.csv"):
+        lines = "".join(f"r{row},{','.join(map(str, rng.normal(size=4).round(3)))}\n" for row in range(30))
+        uploads.append((name, f"id,d0,d1,d2,d3\n{lines}".encode(), "text/csv"))
+    session.file_uploader(key="spaces.upload").set_value(uploads)
+    session.run()
+    session.click("spaces.load-compare")
+    return session, uploads

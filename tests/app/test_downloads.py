@@ -3,10 +3,9 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tests.app.conftest import Session
+from tests.app.conftest import session_of_uploads
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,15 +24,7 @@ def offered(monkeypatch):
 
 
 def test_each_download_of_uploads_is_made_after_the_run(offered):
-    session = Session(place=("data",))
-    rng = np.random.default_rng(0)
-    uploads = []
-    for name in ("a.csv", "b.csv"):
-        lines = "".join(f"r{row},{','.join(map(str, rng.normal(size=4).round(3)))}\n" for row in range(30))
-        uploads.append((name, f"id,d0,d1,d2,d3\n{lines}".encode(), "text/csv"))
-    session.file_uploader(key="spaces.upload").set_value(uploads)
-    session.run()
-    session.click("spaces.load-compare")
+    session, _ = session_of_uploads()
     offered.clear()
     session.open("explore", "Selection").select("r1", "r2")
     later = {name: make for name, make in offered.items() if callable(make)}

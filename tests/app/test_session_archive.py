@@ -15,7 +15,7 @@ from app.session_archive import SessionArchive, has_own_data, paths_in
 from app.workspace import BUNDLED, Workspace
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, with_kept, with_unscored
-from tests.app.conftest import Session
+from tests.app.conftest import Session, session_of_uploads
 
 SELECTED = ("r7", "r3")
 
@@ -80,15 +80,7 @@ def test_uploads_are_saved_after_the_run_of_the_page(monkeypatch, tmp_path):
         return False
 
     monkeypatch.setattr("app.exports.st.download_button", offer)
-    session = Session(place=("data",))
-    rng = np.random.default_rng(0)
-    uploads = []
-    for name in ("a.csv", "b.csv"):
-        lines = "".join(f"r{row},{','.join(map(str, rng.normal(size=4).round(3)))}\n" for row in range(30))
-        uploads.append((name, f"id,d0,d1,d2,d3\n{lines}".encode(), "text/csv"))
-    session.file_uploader(key="spaces.upload").set_value(uploads)
-    session.run()
-    session.click("spaces.load-compare")
+    _, uploads = session_of_uploads()
     content = offered["Save with data"]()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = archive.namelist()

@@ -9,17 +9,22 @@ from relcore.runs.store import Store
 from relcore.studies.runs import StudyRuns
 
 
+def runs_of(number):
+    """The runs of a study that expects ten seconds for each."""
+    study = SimpleNamespace(
+        kind="a-study",
+        version=1,
+        runs=lambda settings: [{"n": n} for n in range(number)],
+        seconds=lambda settings: 10.0,
+    )
+    return StudyRuns(study, SimpleNamespace(settings={}))
+
+
 @pytest.mark.parametrize(
     ("lasted", "counted", "left"), [(0, 0, 30), (5, 0, 25), (10, 0, 21), (40, 0, 21), (2, 8, 22)]
 )
 def test_the_time_left_falls_with_the_clock_or_the_count_of_a_run(tmp_path, lasted, counted, left):
-    study = SimpleNamespace(
-        kind="a-study",
-        version=1,
-        runs=lambda settings: [{"n": n} for n in range(4)],
-        seconds=lambda settings: 10.0,
-    )
-    runs = StudyRuns(study, SimpleNamespace(settings={}))
+    runs = runs_of(4)
     queue = SimpleNamespace(store=Store(tmp_path), n_workers=1)
     assert runs._left(queue, True, []) == pytest.approx(40.0), "by the study's own estimate"
     queue.store.put(runs.keys[3], {}, {"settings": {"n": 3}, "seconds": 10.0})
@@ -28,13 +33,7 @@ def test_the_time_left_falls_with_the_clock_or_the_count_of_a_run(tmp_path, last
 
 
 def test_few_slow_runs_renew_the_pace(tmp_path):
-    study = SimpleNamespace(
-        kind="a-study",
-        version=1,
-        runs=lambda settings: [{"n": n} for n in range(10)],
-        seconds=lambda settings: 10.0,
-    )
-    runs = StudyRuns(study, SimpleNamespace(settings={}))
+    runs = runs_of(10)
     store = Store(tmp_path)
     for number in range(3):
         store.put(runs.keys[number], {}, {"settings": {"n": number}, "seconds": 50.0})
