@@ -325,7 +325,14 @@ class _CallableFolder(type(sys)):
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        return self.__wrapped__.__doc__
+        """The function's docstring, with its arguments below the first paragraph: `help` shows them of
+        functions only, not of folders."""
+        from inspect import Parameter, cleandoc
+
+        summary, _, rest = cleandoc(self.__wrapped__.__doc__ or "").partition("\n\n")
+        bare = [one.replace(annotation=Parameter.empty) for one in self.__signature__.parameters.values()]
+        call = self.__signature__.replace(parameters=bare, return_annotation=Parameter.empty)
+        return f"{summary}\n\n    {self.__name__}{call}\n\n{rest}"
 
     @property
     def __signature__(self) -> "Any":

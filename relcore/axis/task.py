@@ -10,9 +10,9 @@ import numpy as np
 from relcore.axis.places import AxisPlaces, agreement_on_axis, places_on_axis, pole_rows
 from relcore.base.arguments import need_ids
 from relcore.base.errors import SpaceError, quote
-from relcore.base.kinds import takes_kinds
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
+from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.spaces.matching import as_pair, distinct_names, known_rows, match
@@ -135,7 +135,7 @@ class PoleAxis(Task[AxisPlaces], kind="axis", version=1, title="Axis between two
         return np.sort(known[np.isfinite(known)])
 
 
-@takes_kinds
+@long_call
 def axis(
     source: MatrixLike,
     target: MatrixLike,
@@ -176,4 +176,4 @@ def axis(
         ids = [pole] if isinstance(pole, str) else need_ids(name, pole)
         poles.append(tuple(ids))
     task = PoleAxis(poles[0], poles[1], random_axes, random_state)
-    return task.run([first, second])
+    return task.run([first, second], report=show_step)

@@ -38,6 +38,8 @@ class Kind:
             near = ""
             if isinstance(value, str):
                 near = did_you_mean(value, self.noun.removeprefix("one of ").split(", "))
+            elif self.noun.endswith("a path") and hasattr(value, "shape"):
+                near = "; rows in memory become a space by relcore.LatentSpace(rows)"
             raise SpaceError(f"{name}: expected {self.noun}, got {brief(value)}{near}")
 
 

@@ -28,7 +28,8 @@ from relcore.encode.batches import (
 from relcore.encode.layer_rows import LayerRows
 from relcore.encode.row_files import CollectedRows
 from relcore.nn.capture import OUTPUT, Pooling, pooled, tensor_of
-from relcore.runs.work import Progress, silent
+from relcore.runs.progress_line import long_call, show_step
+from relcore.runs.work import Progress
 from relcore.spaces.space import LatentSpace, matrix
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def encode(
     device: str = "auto",
     half: bool = False,
     folder: str | Path | None = None,
-    report: Progress = silent,
+    report: Progress = show_step,
 ) -> LatentSpace: ...
 
 
@@ -71,15 +72,16 @@ def encode(
     device: str = "auto",
     half: bool = False,
     folder: str | Path | None = None,
-    report: Progress = silent,
+    report: Progress = show_step,
 ) -> dict[str, LatentSpace]: ...
 
 
+@long_call
 def encode(
     model: Any,
     data: Any,
     *,
-    layers: str | Sequence[str] | None = None,
+    layers: Any = None,  # a module is refused below, with its name
     pooling: Pooling = "auto",
     processor: Any = None,
     ids: Sequence[str] | np.ndarray | None = None,
@@ -89,7 +91,7 @@ def encode(
     device: str = "auto",
     half: bool = False,
     folder: str | Path | None = None,
-    report: Progress = silent,
+    report: Progress = show_step,
 ) -> LatentSpace | dict[str, LatentSpace]:
     """The space of what a network returns for the data; with `layers`, a dict with the space of each layer.
 

@@ -17,7 +17,6 @@ import pandas as pd
 
 from relcore.base.arguments import need_ids, need_kind
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.kinds import takes_kinds
 from relcore.base.names import DELTA, INVERSES, ROUTES
 from relcore.base.numbers import band, counted, general, short
 from relcore.base.report import Report, Reported, Table
@@ -27,6 +26,7 @@ from relcore.maps.principal_axes import PrincipalAxes, ReductionSpec, principal_
 from relcore.represent.inverse import Inverse, InverseRelativeProjection, pruned_decoders, recovery_errors
 from relcore.represent.strategies import shared_anchors
 from relcore.represent.translation import LeastSquares, Procrustes
+from relcore.runs.progress_line import long_call
 from relcore.scores.cka import cosine_of_units
 from relcore.scores.score import ChanceLevel, Score
 from relcore.scores.score_report import long_rows
@@ -339,7 +339,7 @@ class Inversion(Reported):
         return Report(sentence, [table], facts | {"kept": self.kept}, notes, figures)
 
 
-@takes_kinds
+@long_call
 def invert(
     source: MatrixLike, target: MatrixLike, anchors: Sequence[str], spec: InversionSpec = InversionSpec()
 ) -> Inversion:

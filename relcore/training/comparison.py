@@ -14,6 +14,7 @@ from relcore.engine.engine import thin_svd
 from relcore.represent.projection import RelativeProjection
 from relcore.represent.strategies import select_anchors, usual_anchors
 from relcore.represent.translation import Procrustes
+from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.work import Progress, silent
 from relcore.scores.cka import mean_cosine
 from relcore.scores.neighbours import find_neighbours
@@ -31,8 +32,9 @@ _CHANCE = ("chance", "chance_low", "chance_high")
 _COLUMNS = ["quantity", "run", "other", "step", "score", *_CHANCE, "k", "n"]
 
 
+@long_call
 def compare_runs(
-    runs: Sequence[Run], spec: TrainingSpec | None = None, *, report: Progress = silent
+    runs: Sequence[Run], spec: TrainingSpec | None = None, *, report: Progress = show_step
 ) -> TrainingResult:
     """Compare runs at each step: each with the first one, on own axes and by similarities to anchors, and
     each with its own last frame.

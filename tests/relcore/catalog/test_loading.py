@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from relcore import LatentSpace, SpaceSpec, load_space, save_space
@@ -63,3 +64,8 @@ def test_warning_points_to_line_of_caller(folder):
         warnings.simplefilter("always")
         load_space("twice.csv", duplicates="first")
     assert [one.filename for one in caught] == [__file__]
+
+
+def test_rows_in_memory_lead_to_the_class_of_spaces():
+    with pytest.raises(SpaceError, match=r"got DataFrame of shape \(2, 1\); .* by relcore.LatentSpace"):
+        load_space(pd.DataFrame({"x": [1.0, 2.0]}))

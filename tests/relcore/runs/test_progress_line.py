@@ -3,10 +3,12 @@
 import io
 import sys
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
+import relcore
 from relcore.base.errors import SpaceError
 from relcore.cli import main
 from relcore.runs import progress_line
@@ -144,3 +146,21 @@ def test_commands_draw_no_line(tmp_path, monkeypatch):
     monkeypatch.setattr(progress_line, "_line", lambda *_: pytest.fail("a command has its own bar"))
     monkeypatch.setattr(sys, "stderr", Stream())
     assert main(arguments) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("encode", (len, [])), ("compare_runs", ([],)), ("invert", (1, 2, ["a"])), ("axis", (1, 2, "a", "b"))],
+)
+def test_calls_of_seconds_have_a_line(monkeypatch, name, arguments):
+    named = []
+
+    def line_of(called, stream):
+        named.append(called)
+        return nullcontext()
+
+    monkeypatch.setattr(progress_line, "_line", line_of)
+    monkeypatch.setattr(sys, "stderr", Stream())
+    with pytest.raises(SpaceError):
+        getattr(relcore, name)(*arguments)
+    assert named == [name]
