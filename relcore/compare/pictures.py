@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -188,9 +189,13 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
     def draw(self, result: Mapping[str, Mapping[str, Score]] | None = None) -> Exportable:
         known = {name: scores for name, scores in (result or self._scores()).items() if scores}
         spaces = [space_name(spec) for spec in (self.source, self.target)]
-        drawn = scores_exportable(score_table(known), self.to_json(), _file_name("relscope-scores", spaces))
         anchors = counted(len(self.anchors), "anchor")
-        return replace(drawn, caption=f"Scores of {spaces[0]} and {spaces[1]} ({anchors})")
+        return scores_exportable(
+            partial(score_table, known),
+            self.to_json(),
+            _file_name("relscope-scores", spaces),
+            caption=f"Scores of {spaces[0]} and {spaces[1]} ({anchors})",
+        )
 
     def _scores(self) -> dict[str, dict[str, Score]]:
         pair = load_pair(self)

@@ -14,7 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from html import escape, unescape
 from importlib import import_module
 from pathlib import Path
@@ -405,11 +405,30 @@ def chart_exportable(
 
 
 def scores_exportable(
-    scores: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores", note: str = ""
+    make_table: Callable[[], pd.DataFrame],
+    recipe: Mapping[str, Any] | None = None,
+    name: str = "scores",
+    note: str = "",
+    caption: str = "",
 ) -> Exportable:
-    latex = partial(printed_scores, scores)
-    points = replace(score_points(scores), note=note)
-    return chart_exportable(points, recipe, name, latex, lambda: scores)
+    """A figure of scores, with a table for LaTeX. `make_table` returns the scores, one line for each; it runs
+    once, when the first file is written, because the export menus offer this figure in each run of a page."""
+    table = cache(make_table)
+
+    @cache
+    def drawing() -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
+        points = replace(score_points(table()), note=note)
+        return drawing_functions(points.figure, points)
+
+    return Exportable(
+        name,
+        lambda theme: drawing()[0](theme),
+        lambda style: drawing()[1](style),
+        table,
+        recipe,
+        lambda: printed_scores(table()),
+        caption=caption,
+    )
 
 
 @takes_kinds

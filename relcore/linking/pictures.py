@@ -70,5 +70,4 @@ class BootstrapScores(BootstrapRounds):
             if outcome.known:
                 got = "no held-out row: ask for fewer anchors"
             raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
-        table = outcome.score_table()
-        return scores_exportable(table, self.to_json(), "relscope-bootstrap-scores", self._ends)
+        return scores_exportable(outcome.score_table, self.to_json(), "relscope-bootstrap-scores", self._ends)

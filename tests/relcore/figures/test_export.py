@@ -56,7 +56,7 @@ def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
     sampled = ["MRR", "relative", 250, 0.926, 0.9, 1.01, 2e-5, 0.002, 1e-4]
     whole = ["RSA", "relative", 90, -0.0002, *[None] * 5]
     table = pd.DataFrame([sampled, whole], columns=columns)
-    drawn = scores_exportable(table, RECIPE)
+    drawn = scores_exportable(lambda: table, RECIPE)
     lines = drawn.bytes("tex").decode().splitlines()
     assert lines[0] == r"\begin{tabular}{llrrrr}"
     assert lines[2] == r"representation & metric & score & 95 \% interval & chance level (95 \% band) & n \\"
@@ -68,6 +68,21 @@ def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
     assert r"\label{tab:relscope-scores}" in captioned
     numbers = replace(drawn, latex=lambda: pd.DataFrame({"score": [-0.0002]}))
     assert "-0.000" not in numbers.bytes("tex").decode()
+
+
+def test_scores_are_drawn_once_and_only_for_a_file():
+    tables = []
+
+    def make_table():
+        tables.append(pd.DataFrame({"metric": ["MRR"], "form": ["relative"], "n": [90], "score": [0.5]}))
+        return tables[-1].assign(null_low=0.01, null_high=0.05, chance=0.02)
+
+    figure = scores_exportable(make_table, RECIPE, "relscope scores")
+    assert figure.filename("tex") == "relscope-scores.tex"
+    assert figure.bytes("json")
+    assert not tables
+    assert all(figure.bytes(kind, SMALL) for kind in ("tex", "csv", "svg", "html"))
+    assert len(tables) == 1
 
 
 def test_the_script_draws_the_recipe_and_prints_its_numbers(make_scene, monkeypatch, tmp_path, capsys):
