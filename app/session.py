@@ -14,7 +14,15 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages, sharing
 from app.sharing import Member
-from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, settled_tags, strategy_of
+from app.workspace import (
+    BUNDLED,
+    MOST_ANCHORS,
+    History,
+    Workspace,
+    settled_poles,
+    settled_tags,
+    strategy_of,
+)
 from relcore.base.access import AccessContext, set_asker
 from relcore.base.errors import RelscopeError, SpaceError
 from relcore.base.numbers import counted
@@ -47,7 +55,7 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
     - Anchors, example rows, named sets, tags and their ids keep their order and are listed once. Only anchors
       can be pinned.
     - Choosing another colouring or other spaces shows all classes again. Choosing other spaces also removes
-      the filter and ends the example in Migrate.
+      the filter and the poles of the axis, and ends the example in Migrate. Poles lose deleted tags.
 
     In the next run, `fit_to_models` adjusts the settings that depend on the rows of the spaces. Raises a
     SpaceError for more than `MOST_ANCHORS` anchors, and for too many tags.
@@ -71,7 +79,11 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
         look = replace(look, hidden=())
     if ends != old or before.look.second != look.second:
         look = replace(look, second_hidden=())
+    poles = changed.poles
+    if set(ends) != set(old) and poles == before.poles:
+        poles = ()
     target = _among(spaces, changed.target, source)
+    tags = settled_tags(changed.tags)
     others = _distinct(changed.others)
     settled = replace(
         changed,
@@ -82,7 +94,8 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
         anchors=anchors,
         pinned=tuple(identifier for identifier in _distinct(changed.pinned) if identifier in present),
         named_sets=tuple((name, _distinct(ids)) for name, ids in dict(changed.named_sets).items()),
-        tags=settled_tags(changed.tags),
+        tags=tags,
+        poles=settled_poles(poles, tags),
         view=replace(changed.view, pivots=_distinct(changed.view.pivots)),
         look=look,
         example=changed.example and (ends == old or not before.example),

@@ -40,6 +40,9 @@ MOST_TAGGED = 20_000  # number of rows in all tags; each step of the history tha
 UNDO_STEPS = 200
 Step = tuple[str, "Workspace"]
 BOOTSTRAPPED = "bootstrap"
+# Before the name of a tag or a class that is a pole of the axis.
+TAG_POLE = "Tag: "
+CLASS_POLE = "Class: "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +62,9 @@ class Workspace:
     `others` are further spaces that Explore shows beside the source and the target. If `example` is True,
     Migrate shows its example instead of these spaces. `anchors_from` tells how the anchors were chosen:
     "strategy n random_state", `BOOTSTRAPPED`, or "" if by hand. Pinned anchors stay when the user chooses a
-    new strategy. `tags` are sets of rows that the user named.
+    new strategy. `tags` are sets of rows that the user named. `poles` are the two lists of what the user chose
+    as poles of the axis: ids of rows, tags (after `TAG_POLE`) and classes (after `CLASS_POLE`). While it is
+    empty, the page chooses the poles.
     """
 
     spaces: tuple[SpaceSpec, ...] = BUNDLED
@@ -82,6 +87,7 @@ class Workspace:
     others: tuple[SpaceSpec, ...] = ()
     example: bool = False
     tags: Tags = ()
+    poles: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         need_strings("anchors", self.anchors)
@@ -101,6 +107,10 @@ class Workspace:
             need_strings(f"named set {name!r}", ids)
         for name, ids in self.tags:
             need_strings(f"tag {name!r}", ids)
+        if len(self.poles) not in (0, 2):
+            raise SpaceError(f"poles: expected two, got {len(self.poles)}")
+        for pole in self.poles:
+            need_strings("pole", pole)
 
     def with_anchors(self, ids: tuple[str, ...], anchors_from: str = "") -> Workspace:
         return dataclasses.replace(self, anchors=tuple(dict.fromkeys(ids)), anchors_from=anchors_from)
@@ -155,6 +165,16 @@ def settled_tags(tags: Tags) -> Tags:
             " rows"
         )
     return kept
+
+
+def settled_poles(poles: tuple[tuple[str, ...], ...], tags: Tags) -> tuple[tuple[str, ...], ...]:
+    """The poles without tags that are no longer there, and each choice listed once."""
+    there = {f"{TAG_POLE}{name}" for name, _ in tags}
+    settled = []
+    for pole in poles:
+        kept = (one for one in pole if one in there or not one.startswith(TAG_POLE))
+        settled.append(tuple(dict.fromkeys(kept)))
+    return tuple(settled)
 
 
 class History:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.page_settings import remembered, saved_value
+from app.compare.tags import free_tag_name
 from app.plain_text import bold_numbers, plain
-from app.results import place_of, result_of
+from app.results import result_of
+from app.selection import selected_rows
 from app.tables import brushing_table
-from app.workspace import Workspace
+from app.widgets import bound
+from app.workspace import CLASS_POLE, TAG_POLE, Workspace
 from relcore.axis.chart import AxisChart
 from relcore.axis.places import AxisPlaces, pole_rows
 from relcore.axis.task import PoleAxis
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted
+from relcore.base.numbers import and_list, counted
 from relcore.maps.pane_maps import View
 from relcore.spaces.matching import Match
 
 _USUAL = (("bad", "good"), ("he", "she"))  # poles in words, if the spaces have them
-_TAG = "Tag: "
-_MOST_TYPED = 20  # maximum number of rows of a selection that become a pole without a tag
+_LABELS = ("From", "To")
+_MOST_TYPED = 5  # maximum number of selected rows that become a pole one by one; more become a tag
+_MOST_NAMED = 3  # number of tags, classes and rows in the name of a pole
 _MOST_CLASSES = 20
 _MOST_LISTED = 500
 _UNASKED_SECONDS = 20.0
@@ -35,18 +39,20 @@ def draw(workspace: Workspace, models: Match, _: View) -> None:
         " several rows."
     )
     groups = _groups(workspace, pair)
-    usual = _usual_poles(pair, groups)
+    chosen = workspace.poles or _usual_poles(pair, groups)
     with st.container(horizontal=True, vertical_alignment="bottom", key="axis-poles"):
-        start = _pole(workspace, pair, "From", groups, usual[0])
-        end = _pole(workspace, pair, "To", groups, usual[1])
+        for side, label in enumerate(_LABELS):
+            _pole_chooser(pair, label, groups, chosen, side)
+    start, end = (_ids_of(pair, groups, pole) for pole in chosen)
     if not (start and end):
         st.caption("Type the name of a row for each pole, or choose a tag or a class.")
         return
     start, end = _without_common_rows(start, end)
     try:
-        for name, ids in (("From", start), ("To", end)):
-            pole_rows(pair.source, ids, name)
-        task = PoleAxis(start, end)
+        for label, ids in zip(_LABELS, (start, end), strict=True):
+            pole_rows(pair.source, ids, label)
+        start_name, end_name = (_name_of(groups, pole) for pole in chosen)
+        task = PoleAxis(start, end, start_name=start_name, end_name=end_name)
         specs = (workspace.source, workspace.target)
         found = result_of(task, specs, label="Compare the places", unasked_seconds=_UNASKED_SECONDS)
     except SpaceError as error:
@@ -71,70 +77,105 @@ def _without_common_rows(
 def _groups(workspace: Workspace, pair: Match) -> dict[str, tuple[str, ...]]:
     """Sets of rows that can be a pole, by the name of the choice: the tags, and the classes if they are
     few."""
-    groups = {f"{_TAG}{name}": ids for name, ids in workspace.tags}
+    groups = {f"{TAG_POLE}{name}": ids for name, ids in workspace.tags}
     labels = pair.source.labels
     if labels is None:
         return groups
     classes = sorted(set(labels.tolist()) - {""})
     if len(classes) <= _MOST_CLASSES:
-        groups |= {f"Class: {name}": tuple(pair.ids[labels == name]) for name in classes}
+        groups |= {f"{CLASS_POLE}{name}": tuple(pair.ids[labels == name]) for name in classes}
     return groups
 
 
-def _usual_poles(pair: Match, groups: Mapping[str, tuple[str, ...]]) -> tuple[list[str], list[str]]:
-    """The poles at the first visit: two words if the spaces have them, else the first two of three or more
-    classes. (With two classes, no row would be left to compare.)"""
+def _usual_poles(pair: Match, groups: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """The poles until the user chooses others: two words if the spaces have them, else the first two of three
+    or more classes. (With two classes, no row would be left to compare.)"""
     for start, end in _USUAL:
         if start in pair.source.index and end in pair.source.index:
-            return [start], [end]
-    classes = [name for name in groups if name.startswith("Class: ")]
+            return (start,), (end,)
+    classes = [name for name in groups if name.startswith(CLASS_POLE)]
     if len(classes) < 3:
-        return [], []
-    return classes[:1], classes[1:2]
+        return (), ()
+    return (classes[0],), (classes[1],)
 
 
-def _pole(
-    workspace: Workspace,
+def _pole_chooser(
     pair: Match,
     label: str,
     groups: Mapping[str, tuple[str, ...]],
-    usual: list[str],
-) -> tuple[str, ...]:
-    """The ids of the pole that the user chose. () if there is none."""
-    key = f"axis.{label}-{place_of(workspace.models[:2])}"
-    now = st.session_state.get(key, saved_value(key)) or usual
-    chosen = remembered(
+    chosen: tuple[tuple[str, ...], ...],
+    side: int,
+) -> None:
+    """Draw the chooser of one of the two `chosen` poles, and a button that makes the selected rows this
+    pole."""
+    now = list(chosen[side])
+    bound(
         st.multiselect,
         label,
-        list(dict.fromkeys([*groups, *now])),
-        default=usual,
+        f"axis.{label}",
+        now,
+        lambda names: _choose(chosen, side, tuple(name.strip() for name in names)),
+        options=list(dict.fromkeys([*groups, *now])),
         accept_new_options=True,
         placeholder="Type a row, or choose a tag",
-        key=key,
         width=300,
     )
-    selection = session.selection()
+    selection = selected_rows(pair)[0]
+    words = "Use selection"
+    if selection:
+        words = f"Use selection · {counted(len(selection), 'row')}"
     st.button(
-        "Use selection",
+        words,
         icon=":material/select:",
         type="tertiary",
-        help=f"Takes up to {_MOST_TYPED} selected rows. Tag more rows first, then choose the tag.",
-        disabled=not 0 < len(selection) <= _MOST_TYPED,
-        on_click=_use,
-        args=(key, list(selection[:_MOST_TYPED])),
-        key=f"{key}.selection",
+        help=f"Makes the selected rows this pole. More than {_MOST_TYPED} rows become a tag.",
+        disabled=not selection,
+        on_click=session.guarded,
+        args=(_use, chosen, side, selection),
+        key=f"axis.{label}.selection",
     )
+
+
+def _ids_of(pair: Match, groups: Mapping[str, tuple[str, ...]], pole: tuple[str, ...]) -> tuple[str, ...]:
+    """The ids of the rows of a pole. () if it names none."""
     ids: list[str] = []
-    for one in chosen:
+    for one in pole:
         if one in groups:
             ids += [identifier for identifier in groups[one] if identifier in pair.source.index]
-        elif not one.startswith(_TAG):  # a tag may have been removed since
-            ids += pair.source.as_written([one.strip()])
+        else:
+            ids += pair.source.as_written([one])
     return tuple(dict.fromkeys(ids))
 
 
-def _use(key: str, ids: list[str]) -> None:
-    st.session_state[key] = ids
+def _name_of(groups: Mapping[str, tuple[str, ...]], pole: tuple[str, ...]) -> str:
+    """What the result calls a pole that has a tag or a class. "" if it has only rows, which name it."""
+    if not any(one in groups for one in pole):
+        return ""
+    names = [f"“{one.removeprefix(TAG_POLE).removeprefix(CLASS_POLE)}”" for one in pole]
+    if len(names) > _MOST_NAMED:
+        names = [*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"]
+    return and_list(names)
+
+
+def _choose(chosen: tuple[tuple[str, ...], ...], side: int, pole: tuple[str, ...], **changes: Any) -> None:
+    poles = list(chosen)
+    poles[side] = pole
+    session.edit(f"choose the pole “{_LABELS[side]}”", poles=tuple(poles), **changes)
+
+
+def _use(chosen: tuple[tuple[str, ...], ...], side: int, selection: tuple[str, ...]) -> None:
+    """Make the selected rows this pole. Many of them become a tag, unless a tag has exactly these rows."""
+    if len(selection) <= _MOST_TYPED:
+        _choose(chosen, side, selection)
+        return
+    present = session.workspace()
+    same = (name for name, ids in present.tags if set(ids) == set(selection))
+    name = next(same, "")
+    tags = present.tags
+    if not name:
+        name = free_tag_name(present)
+        tags = (*tags, (name, selection))
+    _choose(chosen, side, (f"{TAG_POLE}{name}",), tags=tags)
 
 
 def _result(workspace: Workspace, task: PoleAxis, found: AxisPlaces) -> None:

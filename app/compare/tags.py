@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import streamlit as st
 
@@ -10,7 +11,7 @@ from app import compute, messages, session
 from app.page_settings import menu
 from app.plain_text import plain_name
 from app.selection import rows_of
-from app.workspace import Workspace
+from app.workspace import TAG_POLE, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.compare.columns import TAGS
@@ -128,7 +129,19 @@ def rename_tag(name: str, to: str) -> None:
         tags=tuple((to if one == name else one, ids) for one, ids in present.tags),
         view=replace(present.view, color_by=renamed.get(present.view.color_by, present.view.color_by)),
         look=replace(look, filter=conditions, second=renamed.get(look.second, look.second)),
+        poles=_renamed_poles(present.poles, name, to),
     )
+
+
+def _renamed_poles(poles: tuple[tuple[str, ...], ...], name: str, to: str) -> tuple[tuple[str, ...], ...]:
+    renamed = {f"{TAG_POLE}{name}": f"{TAG_POLE}{to}"}
+    return tuple(tuple(renamed.get(one, one) for one in pole) for pole in poles)
+
+
+def free_tag_name(workspace: Workspace) -> str:
+    """A name for a tag of selected rows, “selection 1” or with the next number that is free."""
+    taken = compute.table_columns(workspace)
+    return next(name for number in count(1) if (name := f"selection {number}") not in taken)
 
 
 def delete_tag(name: str) -> None:

@@ -40,6 +40,8 @@ class AxisPlaces(Reported):
         Spearman's ρ of the two places, over the rows that are in no pole, with its 95 % interval.
     random_agreement : array (r,), ascending
         ρ of axes between random rows of the same spaces.
+    start_name, end_name : str
+        What the report calls each pole; "" for a name made of its ids.
 
     Examples
     --------
@@ -58,6 +60,8 @@ class AxisPlaces(Reported):
     poles: np.ndarray
     agreement: Estimate
     random_agreement: np.ndarray
+    start_name: str = ""
+    end_name: str = ""
 
     @property
     def n_below(self) -> int:
@@ -66,7 +70,7 @@ class AxisPlaces(Reported):
 
     @property
     def pole_names(self) -> tuple[str, str]:
-        return pole_name(self.start), pole_name(self.end)
+        return pole_name(self.start, self.start_name), pole_name(self.end, self.end_name)
 
     @property
     def headline(self) -> str:
@@ -141,8 +145,10 @@ class AxisPlaces(Reported):
         return Report(self.headline, [Table("rows", table, cells, caption=caption)], facts, notes, figures)
 
 
-def pole_name(ids: Sequence[str]) -> str:
-    """The name of a pole: its row, or its first row and how many follow."""
+def pole_name(ids: Sequence[str], given: str = "") -> str:
+    """The name of a pole: the given one, its row, or its first row and how many follow."""
+    if given:
+        return given
     name = f"“{shortened(ids[0], _LONGEST)}”"
     if len(ids) == 1:
         return name

@@ -34,6 +34,8 @@ class PoleAxis(Task[AxisPlaces], kind="axis", version=1, title="Axis between two
     ----------
     start, end : tuple of str
         The ids of the rows of each pole.
+    start_name, end_name : str
+        What the result calls each pole, such as the class of its rows. "" for a name made of its ids.
 
     Examples
     --------
@@ -52,6 +54,12 @@ class PoleAxis(Task[AxisPlaces], kind="axis", version=1, title="Axis between two
         help="Number of axes between random rows to compare with.",
     )
     random_state: int = setting(0, low=0, help="Random state of the random axes.")
+    start_name: str = setting(
+        "", option="from-name", metavar="NAME", help="What the result calls the first pole, such as a class."
+    )
+    end_name: str = setting(
+        "", option="to-name", metavar="NAME", help="What the result calls the other pole."
+    )
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         n = min(len(space) for space in spaces)
@@ -101,6 +109,8 @@ class PoleAxis(Task[AxisPlaces], kind="axis", version=1, title="Axis between two
             poles=poles,
             agreement=agreement_on_axis(places, own),
             random_agreement=self._random_agreement(sides, len(start), len(end)),
+            start_name=self.start_name,
+            end_name=self.end_name,
         )
 
     def _random_agreement(

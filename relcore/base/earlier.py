@@ -59,7 +59,7 @@ KIND_OF_LINKS = "found"
 
 # Settings of a session that version 0.1.0 lacked. Session files leave them out at their defaults, so that
 # files of version 0.1.0 are written again to the same bytes.
-NEWER_SETTINGS = ("stars", "oriented", "look", "others", "example", "tags")
+NEWER_SETTINGS = ("stars", "oriented", "look", "others", "example", "tags", "poles")
 
 # Former name of a tab in a session → its name.
 FORMER_TABS = {"Bootstrap": "Link"}
