@@ -381,6 +381,11 @@ def _receive(event: PaneEvent, drawing: Drawing) -> None:
         if event.named:
             step = "show names"
         session.edit_spec(step, "look", named=event.named)
+    elif event.density is not None:
+        step = "hide lines of density"
+        if event.density:
+            step = "show lines of density"
+        session.edit_spec(step, "look", density=event.density)
     elif event.filter is not None:
         # The panes send only the name of a filter by ids, so the ids come from the workspace.
         own = {one.column: one for one in session.workspace().look.filter if one.column == SELECTED_ROWS}

@@ -62,9 +62,9 @@ class Workspace:
     `others` are further spaces that Explore shows beside the source and the target. If `example` is True,
     Migrate shows its example instead of these spaces. `anchors_from` tells how the anchors were chosen:
     "strategy n random_state", `BOOTSTRAPPED`, or "" if by hand. Pinned anchors stay when the user chooses a
-    new strategy. `tags` are sets of rows that the user named. `poles` are the two lists of what the user chose
-    as poles of the axis: ids of rows, tags (after `TAG_POLE`) and classes (after `CLASS_POLE`). While it is
-    empty, the page chooses the poles.
+    new strategy. `tags` are sets of rows that the user named. `poles` are what the user chose as two poles
+    of the axis: ids of rows, tags (after `TAG_POLE`) and classes (after `CLASS_POLE`). While it is empty, the
+    page chooses them.
     """
 
     spaces: tuple[SpaceSpec, ...] = BUNDLED

@@ -151,7 +151,12 @@ def _name_of(groups: Mapping[str, tuple[str, ...]], pole: tuple[str, ...]) -> st
     """What the result calls a pole that has a tag or a class. "" if it has only rows, which name it."""
     if not any(one in groups for one in pole):
         return ""
-    names = [f"“{one.removeprefix(TAG_POLE).removeprefix(CLASS_POLE)}”" for one in pole]
+    names = []
+    for one in pole:
+        if one.startswith(CLASS_POLE):
+            names.append(f"class “{one.removeprefix(CLASS_POLE)}”")
+        else:
+            names.append(f"“{one.removeprefix(TAG_POLE)}”")
     if len(names) > _MOST_NAMED:
         names = [*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"]
     return and_list(names)

@@ -133,7 +133,10 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     """Draw a row with its neighbours and similarities, and buttons that make it an anchor or an example."""
     row = int(pair.source.rows([identifier])[0])
     describe_row(pair, identifier, row, items)
-    anchor_button(identifier)  # above the lists, which may be longer than the window
+    with st.container(horizontal=True, key="inspector-actions"):  # above the lists, which may be long
+        anchor_button(identifier)
+        if identifier in session.selection():
+            tag_menu((identifier,), "inspector.tag")
     _neighbours(pair, identifier)
     workspace = session.workspace()
     _similarities(pair, workspace, row, identifier)
@@ -153,8 +156,6 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
             width="stretch",
             key="inspector.pivot",
         )
-    if identifier in session.selection():
-        tag_menu((identifier,), "inspector.tag", width="stretch")
 
 
 def anchor_button(identifier: str) -> None:
@@ -381,6 +382,15 @@ def _many(
     there = anchors_among(pair, rows, anchors)
     n_anchors = len(there)
     n_removable = sum(identifier not in pinned for identifier in there)
+    with st.container(horizontal=True, vertical_alignment="center", key="inspector-actions"):
+        tag_menu(chosen, "inspector.tag")
+        st.button(
+            "Clear selection",
+            on_click=session.select,
+            args=((),),
+            key="inspector.clear",
+            type="tertiary",
+        )
     if n_anchors:
         st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
     new = n_offered(len(chosen) - n_anchors, len(set(anchors)))
@@ -418,15 +428,6 @@ def _many(
             type="tertiary",
             width="stretch",
         )
-    st.button(
-        "Clear selection",
-        on_click=session.select,
-        args=((),),
-        key="inspector.clear",
-        type="tertiary",
-        width="stretch",
-    )
-    tag_menu(chosen, "inspector.tag", width="stretch")
     if found is None:
         _list_selected(pair, chosen, rows, items)
 

@@ -13,6 +13,7 @@ from app.tables import score_table, show_cautions
 from app.workspace import BUNDLED, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
+from relcore.figures.colorings import conditions_in_words
 from relcore.maps.pane_maps import View
 from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds
@@ -37,7 +38,9 @@ def _draw_scores(workspace: Workspace, models: Match) -> None:
     if workspace.look.filter and choice.toggle(
         "In the filter", key="scores.filter", help="Compare only the rows in colour, with each other"
     ):
-        _draw_filtered_scores(workspace, compute.filtered_pair(pair, workspace))
+        facets = compute.workspace_facets(pair, workspace)
+        conditions = conditions_in_words(facets, workspace.look.filter)
+        _draw_filtered_scores(workspace, compute.filtered_pair(pair, workspace), conditions)
         return
     start = button.button(
         "Score every row",
@@ -66,9 +69,9 @@ def _each_model(workspace: Workspace, models: Match) -> None:
     score_table(against_first(workspace, models), head="Model")
 
 
-def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
+def _draw_filtered_scores(workspace: Workspace, pair: Match, conditions: str) -> None:
+    """Draw the scores of the rows of a pair that meet these conditions, given in words."""
     anchors = workspace.anchors
-    conditions = "; ".join(map(str, workspace.look.filter))
     if not compute.can_be_scored(pair, anchors):
         messages.info(compute.too_few_held_out(pair, anchors), ":material/filter_alt:")
         return

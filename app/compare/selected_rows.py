@@ -175,11 +175,14 @@ _MOST_CLASSES = 20
 
 
 def _classes(pair: Match, rows: np.ndarray) -> None:
-    """For each class, draw its share of the selected rows beside its share of all rows."""
+    """For each class, draw its share of the selected rows beside its share of all rows. Classes without
+    selected rows come last."""
     labels = pair.source.labels
     selected = labels[rows]
+    n_selected = Counter(selected.tolist())
+    classes = sorted(set(labels.tolist()), key=lambda name: (-n_selected[name], name))
     lines = []
-    for name, n in Counter(sorted(selected.tolist())).most_common(_MOST_CLASSES):
+    for name in classes[:_MOST_CLASSES]:
         part = share(selected == name)
         everywhere = float(np.mean(labels == name))
         mark = "●"
@@ -188,7 +191,7 @@ def _classes(pair: Match, rows: np.ndarray) -> None:
         lines.append(
             {
                 "class": name or "none",
-                "rows": n,
+                "rows": n_selected[name],
                 "share": short(part.value, 2),
                 "95 % interval": f"{short(part.low, 2)} to {short(part.high, 2)}",
                 "share of all rows": short(everywhere, 2),
@@ -196,7 +199,10 @@ def _classes(pair: Match, rows: np.ndarray) -> None:
             }
         )
     st.dataframe(pd.DataFrame(lines), hide_index=True, height="content")
+    left_out = ""
+    if len(classes) > _MOST_CLASSES:
+        left_out = f" Shown: {_MOST_CLASSES} of {len(classes):,} classes."
     caption(
         "Shares of the classes in the selection, with Wilson's interval. ●: the class's share in all rows"
-        " lies outside this interval."
+        f" lies outside this interval.{left_out}"
     )

@@ -28,6 +28,7 @@ def tag_menu(chosen: tuple[str, ...], key: str, **look: str) -> None:
     about = "Names these rows. The name becomes a column that you can colour, filter and export by."
     with menu("Tag", key, icon=":material/sell:", help=about, **look) as is_open:
         if not is_open:
+            st.space(280)  # room for the menu to open where it is not cut
             return
         _confirmation(chosen, key)  # above the form, or a menu near the end of the window would hide it
         with st.form(f"{key}.form", border=False):

@@ -203,7 +203,7 @@ def _panes(asked: InvertInputs, recovered: Recovered) -> None:
             if event.named:
                 step = "show names"
             session.edit_spec(step, "look", named=event.named)
-        else:
+        elif event.kind in ("select", "click", "clear"):
             select(pair, result.rows[event.rows])
 
     trails = trails_between(scene.panes, rows_with_trails(asked, result))

@@ -18,7 +18,7 @@ from relcore.compare.clusters import among_free_rows, are_readable_ids, lacks_na
 from relcore.compare.columns import Cells, Tags, cells_of, told_columns, with_color_column, with_tags
 from relcore.compare.filters import kept_rows, of_rows
 from relcore.engine.nearest import nearest_within
-from relcore.figures.colorings import Coloring, Condition, Facet, Pane
+from relcore.figures.colorings import Coloring, Condition, Facet, Pane, conditions_in_words
 from relcore.figures.scene import FACING, Clusters, Scene
 from relcore.maps.pane_maps import (
     COLUMN,
@@ -57,6 +57,8 @@ class MapLook:
     ----------
     named : bool
         Write the names of classes or clusters on the maps.
+    density : bool, optional
+        Draw lines around the most crowded places. None: where points hide each other.
     turn : tuple of 9 floats
         Rotation matrix of maps of three dimensions, row by row: right, up, to the viewer. If it is empty,
         `FACING` is used.
@@ -76,6 +78,7 @@ class MapLook:
     second_panes: str = RIGHT
     second_hidden: tuple[str, ...] = ()
     filter: tuple[Condition, ...] = ()
+    density: bool | None = None
 
     def __post_init__(self) -> None:
         need_strings("look: hidden", self.hidden)
@@ -227,14 +230,21 @@ def with_look(
     if hidden := len(scene) - int(scene.shown.sum()):
         caption += f"; {counted(hidden, 'row')} hidden"
     if scene.filter:
-        conditions = "; ".join(map(str, scene.filter))
+        conditions = conditions_in_words(scene.facets, scene.filter)
         caption += f"; {counted(int(scene.kept.sum()), 'row')} in colour by the filter ({conditions})"
     if clusters is not None and not clusters.names:
         caption += "; no clusters: fewer than half of the rows would lie in dense groups"
         clusters = None
     if clusters is not None:
         clusters = among_free_rows(clusters, scene.colorings())
-    return replace(scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING)
+    return replace(
+        scene,
+        caption=caption,
+        clusters=clusters,
+        named=look.named,
+        density=look.density,
+        turn=look.turn or FACING,
+    )
 
 
 def comparison_scene(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, log10
 
@@ -234,6 +234,24 @@ class Facet:
             highs = [*(float(ceil(high)) - 1 for high in highs[:-1]), float(floor(highs[-1]))]
         return list(map(number_text, lows)), list(map(number_text, highs))
 
+    def in_words(self, condition: Condition) -> str:
+        """A condition on this column in words, with the least and the greatest number that it keeps:
+        ``"count: 971 to 979"``. It says the same as the filter on screen (filter.js)."""
+        if self.names or self.column == SELECTED_ROWS:
+            return str(condition)
+        bins = np.arange(len(self.edges) - 1)
+        kept = bins[replace(self, codes=bins).meets(condition)]
+        if not len(kept):
+            return f"{self.title}: no number"
+        lows, highs = self.bounds()
+        low = lows[kept[0]]
+        high = highs[kept[-1]]
+        if condition.low is None:
+            return f"{self.title}: {high} or less"
+        if condition.high is None:
+            return f"{self.title}: {low} or more"
+        return f"{self.title}: {low} to {high}"
+
     def meets(self, condition: Condition) -> np.ndarray:
         """Whether each row meets a condition, (n,) bool."""
         if self.column == SELECTED_ROWS:
@@ -294,6 +312,20 @@ def column_title(column: str, models: Sequence[str] = ("model 1", "model 2")) ->
 
 
 _TITLES = {"counts": "count", "source norm": "norm, {0}", "target norm": "norm, {1}"}
+
+
+def conditions_in_words(facets: Sequence[Facet], conditions: Sequence[Condition]) -> str:
+    """The conditions of a filter as one text. Conditions on columns without a facet are written as they
+    are."""
+    by_column = {facet.column: facet for facet in facets}
+    texts = []
+    for one in conditions:
+        facet = by_column.get(one.column)
+        if facet is None:
+            texts.append(str(one))
+        else:
+            texts.append(facet.in_words(one))
+    return "; ".join(texts)
 
 
 def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) -> np.ndarray:

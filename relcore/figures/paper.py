@@ -126,8 +126,10 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
         lw=0,
         zorder=2,
     )
-    if len(scene) > _MANY and not solid:
-        _draw_contours(axes, points[scene.shown & scene.kept], theme)
+    by_itself = scene.density is None and len(scene) > _MANY
+    if (scene.density or by_itself) and not solid:
+        counted = points[scene.shown & scene.kept]
+        _draw_contours(axes, counted, theme, always=not by_itself)
     anchors, _ = drawn_anchors(scene)
     diameter = star_size(len(scene.anchors)) * scene.stars.size * 0.55 * np.clip(wide / 3, 0.6, 1)
     if len(anchors):
@@ -182,9 +184,9 @@ def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tup
         )
 
 
-def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
-    """If points (n, 2) hide each other, draw the contours within which 25, 50, 75 and 95 % of them lie. The
-    same rule is used on screen (contours.js)."""
+def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme, always: bool) -> None:
+    """Draw the contours within which 25, 50, 75 and 95 % of the points (n, 2) lie: `always`, or if the points
+    hide each other. The same rule is used on screen (contours.js)."""
     if not len(points):
         return
     low = points.min(axis=0)
@@ -196,7 +198,8 @@ def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
     ]
     edges = [np.append(middle, middle[-1] + side) - side / 2 for middle in middles]
     bins, *_ = np.histogram2d(*points.T, bins=edges)
-    if (bins**2).sum() < 3 * len(points):  # on average, the bin of a row holds fewer than two others
+    crowding = (bins**2).sum() / len(points)
+    if not always and crowding < 3:  # on average, the bin of a row holds fewer than two others
         return
     dense = gaussian_filter(bins, 2.4)
     falling = np.sort(dense, axis=None)[::-1]

@@ -12,7 +12,16 @@ import pandas as pd
 
 from relcore.base.numbers import counted
 from relcore.base.text import encodable, shortened
-from relcore.figures.colorings import Coloring, ColorScale, Condition, Facet, Pane, StarLook, passing
+from relcore.figures.colorings import (
+    Coloring,
+    ColorScale,
+    Condition,
+    Facet,
+    Pane,
+    StarLook,
+    conditions_in_words,
+    passing,
+)
 from relcore.figures.style import Theme
 
 
@@ -62,6 +71,8 @@ class Scene:
         Clusters whose names are written on maps if the colours have no names.
     named : bool
         Whether to write the names of classes and clusters on the maps.
+    density : bool, optional
+        Whether to draw lines around the most crowded places. None: where points hide each other.
     turn : tuple of 9 floats, optional
         The direction from which maps in three dimensions are seen: a rotation matrix, whose rows are the
         directions to the right, up, and to the viewer. The default is `FACING`.
@@ -103,6 +114,7 @@ class Scene:
     anchor_numbers: np.ndarray | None = None
     marked: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     told: Callable[[], dict[str, np.ndarray]] | None = None
+    density: bool | None = None
 
     @property
     def numbers(self) -> np.ndarray:
@@ -264,7 +276,7 @@ def filter_note(scene: Scene) -> list[str]:
         return []
     kept = int(np.count_nonzero(scene.kept & scene.shown))
     n = int(np.count_nonzero(scene.shown))
-    conditions = "; ".join(map(str, scene.filter))
+    conditions = conditions_in_words(scene.facets, scene.filter)
     return [f"Filter: {kept:,} of {counted(n, 'row')} in colour ({shortened(conditions, _FILTER_LETTERS)})"]
 
 

@@ -4,19 +4,21 @@
 const NO_CODE = 255; // of a row without a number or a class
 
 class Filter {
-  /* `changed(settled)`: the kept rows changed; settled once a range is no longer dragged. */
-  constructor(changed) {
+  /* `changed(settled)`: the kept rows changed; settled once a range is no longer dragged. `closed()`: the user closes the filter. */
+  constructor(changed, closed) {
     Object.assign(this, { changed, facets: [], met: new Map(), out: null, told: "" });
     this.say = element("span", "ls-kept", { role: "status", "aria-live": "polite", title: "The bars count the drawn rows. A filter holds for all rows, also in Scores." });
     this.clear = element("button", "ls-link", { type: "button", "aria-label": "Clear the filters" }, "Clear");
     this.clear.addEventListener("click", () => (this.met.clear(), this.apply(true)));
+    const close = element("button", "ls-close", { type: "button", "aria-label": "Close the filter", title: "Close (F); the filter stays" }, "×");
+    close.addEventListener("click", closed);
     this.list = element("div", "ls-facets");
     // While the filter is closed, this line says that it holds.
     this.marked = element("span");
     const ends = element("button", "ls-link", { type: "button" }, "Clear filter");
     ends.addEventListener("click", () => this.clear.click());
     this.mark = element("div", "ls-filtered", { hidden: "", role: "status" }, this.marked, ends);
-    this.root = element("section", "ls-filter", { hidden: "", "aria-label": "Filter" }, element("div", "ls-filter-head", {}, element("strong", "", {}, "Filter"), this.say, this.clear), this.list);
+    this.root = element("section", "ls-filter", { hidden: "", "aria-label": "Filter" }, element("div", "ls-filter-head", {}, element("strong", "", {}, "Filter"), this.clear, close), this.say, this.list);
   }
 
   /* `facets`: { column, title, names, edges, lows, highs }, `codes` of the n rows for each, and `conditions` as Python has them. `passing`: how
@@ -79,7 +81,7 @@ class Filter {
       for (let row = 0; row < n; row++) if (!fails[row] || (fails[row] === 1 && failing[row] === i)) counts[own[row]]++;
       view.show(counts, met.get(i));
     });
-    this.say.textContent = this.out ? `${kept.toLocaleString()} of ${n.toLocaleString()} drawn rows pass; the others are grey` : `The bars count the ${n.toLocaleString()} drawn rows; a filter applies to all rows`;
+    this.say.textContent = this.out ? `${kept.toLocaleString()} of ${n.toLocaleString()} drawn rows pass; the others are grey.` : `Counts: ${n.toLocaleString()} drawn rows. Filters apply to all.`;
     this.clear.hidden = !this.out;
     const [passed, all] = this.passing ?? [kept, n];
     const rows = this.passing ? "rows" : "drawn rows";

@@ -20,8 +20,8 @@ function watchRatio(act) {
 }
 
 class Room {
-  constructor(root, grid, caption) {
-    Object.assign(this, { root, grid, caption });
+  constructor(root, grid, foot) {
+    Object.assign(this, { root, grid, foot });
     this.fit = () => this.measure();
     addEventListener("resize", this.fit);
     this.observer = new ResizeObserver(this.fit); // what stands above may come later, or grow
@@ -52,8 +52,7 @@ class Room {
     const scroller = this.home.scroller?.(this.root) ?? document.scrollingElement;
     const scrolled = scroller === document.scrollingElement ? 0 : scroller.scrollTop; // that one moves with its content
     const top = this.grid.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scrolled;
-    const { marginTop } = getComputedStyle(this.caption);
-    const below = this.caption.textContent ? this.caption.offsetHeight + parseFloat(marginTop) : 0;
+    const below = this.foot.offsetHeight;
     const kept = parseFloat(getComputedStyle(this.root).getPropertyValue("--ls-below")) || 0; // for what the home shows under them
     const alone = lines > 1 && !gridTemplateColumns.includes(" ");
     const least = alone ? LEAST_ALONE * lines : ((this.root.clientWidth < 620 ? LEAST_NARROW : LEAST) * Math.max(lines, 2)) / 2;

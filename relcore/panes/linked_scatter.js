@@ -47,7 +47,7 @@ class LinkedScatter {
     });
     this.status = element("span", "ls-status", { role: "status", "aria-live": "polite" });
     this.stars = new StarControl((look, settled) => this.starred(look, settled));
-    this.filter = new Filter((settled) => this.filtered(settled));
+    this.filter = new Filter((settled) => this.filtered(settled), () => this.hideFilter());
     this.named = true;
     this.density = null; // whether lines of density are drawn; null: where points hide each other
     this.hand = new Hand(this);
@@ -63,14 +63,15 @@ class LinkedScatter {
     this.grid = element("div", "ls-grid");
     this.grid.addEventListener("pointerenter", ({ pointerType }) => this.hand.teach(pointerType));
     this.hint = element("div", "ls-hint", { hidden: "" });
-    const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint, this.hand.fewer);
-    this.caption = element("figcaption", "ls-caption");
+    const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint, this.hand.fewer, this.filter.root);
+    this.caption = element("div", "ls-caption");
+    const foot = element("figcaption", "ls-foot", {}, this.filter.mark, this.caption);
     this.tip = new Tip(() => this.header.mute && this.panes.forEach((pane) => pane.redraw()));
     const selection = element("span", "ls-selection", {}, this.status, this.toolbar.buttons.clear);
     const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.hand.spoken, selection, this.toolbar.root));
-    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.filter.root, this.filter.mark, frame, this.caption, this.tip.root);
+    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, frame, foot, this.tip.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
-    this.room = new Room(this.root, this.grid, this.caption);
+    this.room = new Room(this.root, this.grid, foot);
     parent.append(this.root);
   }
 
@@ -225,6 +226,7 @@ class LinkedScatter {
   follow(header, past) {
     const news = (kind) => JSON.stringify(past?.[kind]) !== JSON.stringify(header[kind]) && !this.unanswered.some((event) => event.kind === kind);
     if (news("named")) this.setNamed(header.named);
+    if (news("density")) this.setDensity(header.density ?? null);
     if (header.turn && news("turn")) this.turned(header.turn);
   }
 
@@ -465,8 +467,8 @@ class LinkedScatter {
     for (const pane of this.panes) pane.redraw();
   }
 
-  toggleDensity() {
-    this.density = !this.panes.some(({ contours }) => contours.shown);
+  setDensity(density) {
+    this.density = density;
     for (const pane of this.panes) pane.redraw();
   }
 

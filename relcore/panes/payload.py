@@ -292,6 +292,7 @@ def payload_of(
         "facets": [_facet_header(facet) for facet in scene.facets],
         "filter": [asdict(condition) for condition in scene.filter],
         "named": scene.named,
+        "density": scene.density,
         "mute": scene.mute,
         "turn": scene.turn,
         "clusters": [level.names for level in _levels(scene)],
@@ -418,12 +419,24 @@ class PaneEvent:
     """
 
     kind: Literal[
-        "select", "clear", "click", "anchor", "spread", "stars", "hidden", "named", "turn", "filter", "facets"
+        "select",
+        "clear",
+        "click",
+        "anchor",
+        "spread",
+        "stars",
+        "hidden",
+        "named",
+        "density",
+        "turn",
+        "filter",
+        "facets",
     ]
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     stars: StarLook | None = None
     hidden: tuple[tuple[str, ...], ...] | None = None
     named: bool | None = None
+    density: bool | None = None
     turn: tuple[float, ...] | None = None
     filter: tuple[Condition, ...] | None = None
 
@@ -471,6 +484,7 @@ _LOOKS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "stars": _star_look,
     "hidden": lambda message: tuple(tuple(map(str, classes)) for classes in message["hidden"]),
     "named": lambda message: bool(message["named"]),
+    "density": lambda message: bool(message["density"]),
     "filter": lambda message: tuple(
         Condition(str(one["column"]), tuple(map(str, one["classes"])), one["low"], one["high"])
         for one in message["filter"]

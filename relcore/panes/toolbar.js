@@ -59,7 +59,10 @@ function actionsOf(scatter) {
       scatter.setNamed(!scatter.named);
       scatter.tell("named", scatter.named);
     },
-    density: () => scatter.toggleDensity(),
+    density: () => {
+      scatter.setDensity(!scatter.panes.some(({ contours }) => contours.shown));
+      scatter.tell("density", scatter.density);
+    },
     filter: () => (scatter.header.facets.length ? scatter.showFilter(scatter.filter.root.hidden) : scatter.askFilter()),
     link: () => scatter.setLinked(!scatter.linked),
     chosen: () => scatter.zoomToSelection(),

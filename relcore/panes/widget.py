@@ -253,5 +253,5 @@ class PanesWidget(anywidget.AnyWidget):
 
 def _with_settings_of(before: Scene, scene: Scene) -> Scene:
     second = scene.second and before.second and replace(scene.second, hidden=before.second.hidden)
-    kept = {name: getattr(before, name) for name in ("hidden", "named", "turn", "stars")}
+    kept = {name: getattr(before, name) for name in ("hidden", "named", "density", "turn", "stars")}
     return replace(scene, **kept, second=second)

@@ -81,18 +81,18 @@ def test_a_large_selection_becomes_a_tag_that_names_the_pole_and_is_one_step(pag
     page.select(*chosen).click("axis.From.selection")
     assert dict(page.workspace.tags)["selection 1"] == chosen
     assert page.workspace.poles == (("Tag: selection 1",), ("Class: mild",))
-    assert "From “selection 1” to “mild”" in page.text
+    assert "From “selection 1” to class “mild”" in page.text
     # The same rows need no second tag.
     page.click("axis.To.selection")
     assert len(page.workspace.tags) == 2
     page.click("history.undo").click("history.undo")
     assert [name for name, _ in page.workspace.tags] == ["odd"]
-    assert "From “cold” to “mild”" in page.text
+    assert "From class “cold” to class “mild”" in page.text
 
 
 def test_poles_are_saved_with_the_session_and_follow_a_renamed_tag(page):
     page.change("multiselect", "axis.From", ["Tag: odd", "r9"])
-    assert "From “odd” and “r9” to “mild”" in page.text
+    assert "From “odd” and “r9” to class “mild”" in page.text
     page.at.session_state["tags.edit-0"] = True
     page.open("explore", "Selection").change("text_input", "tags.rename-0", "strange")
     saved, _ = from_session_file(json.dumps(session_json(page.workspace, {})))

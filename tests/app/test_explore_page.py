@@ -461,6 +461,11 @@ def test_selected_rows_are_downloaded_kept_and_made_a_space(workspace, tmp_path)
     assert shares["rows"].sum() == 30
     assert set(shares["class"]) == {"a", "b", "c"}
     assert set(shares["differs"]) == {""}  # every second row has the same mix of classes
+    # A class without selected rows is listed, too.
+    session.select("r0", "r2", "r3")
+    shares = session.table_with("share of all rows")
+    assert list(zip(shares["class"], shares["rows"], strict=True)) == [("a", 2), ("c", 1), ("b", 0)]
+    session.select(*chosen)
     table = next(table.value for table in session.dataframe if {"id", "label"} <= set(table.value))
     assert table["label"].tolist() == [("a", "b", "c")[row % 3] for row in range(0, 60, 2)]
     texts = {"csv": delimited_text(table).encode(), "parquet": table.to_parquet(index=False)}

@@ -12,11 +12,13 @@ SIZES = [ZOOMED, (1440, 900), (1440, 1000), (1280, 720), (1920, 1080), (390, 844
 def test_a_filter_comes_back_with_the_link(page, own):
     url, _ = own
     opened(page, f"{url}/explore?panes=own&all=1")
+    closed = page.locator(".ls-grid").bounding_box()
     page.locator("[data-tool=filter]").click()
     page.locator("[data-column='source norm'] input").first.wait_for()
     settle(page)
     fills = "[...document.querySelectorAll('.ls-body')].map((star) => star.getAttribute('fill'))"
     colored = page.evaluate(fills)
+    assert page.locator(".ls-grid").bounding_box() == closed  # the filter lies over the maps
     low = page.locator("[data-column='source norm'] input").first
     low.focus()
     for _ in range(12):
@@ -48,7 +50,7 @@ def test_a_filter_comes_back_with_the_link(page, own):
     page.get_by_role("button", name="Clear the filters").click()
     assert not mark.is_visible()
     assert page.evaluate(fills) == colored  # at once
-    assert page.locator(".ls-kept").inner_text().startswith(f"The bars count the {N} drawn rows")
+    assert page.locator(".ls-kept").inner_text().startswith(f"Counts: {N} drawn rows")
     assert button.inner_text().split() == ["Filter"]
     assert "holds" not in button.get_attribute("aria-label")
 

@@ -153,6 +153,10 @@ def test_a_range_of_whole_numbers_is_told_in_whole_numbers():
     assert whole.bounds() == (["1", "971", "980"], ["970", "979", "1200"])
     halves = replace(whole, whole=False)
     assert halves.bounds() == (["1", "970.5", "980"], ["970.5", "980", "1200"])
+    conditions = [{"low": 970.5, "high": 980.0}, {"low": 970.5}, {"high": 980.0}, {"low": 1300.0}]
+    texts = [whole.in_words(Condition(whole.column, **one)) for one in conditions]
+    of = f"{whole.title}:"
+    assert texts == [f"{of} 971 to 979", f"{of} 971 or more", f"{of} 979 or less", f"{of} no number"]
 
 
 def test_a_facet_knows_whether_its_numbers_are_whole(pair_of_two_widths):

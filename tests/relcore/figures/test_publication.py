@@ -55,6 +55,12 @@ def test_few_rows_get_no_lines_of_density_however_crowded(make_scene):
     assert not any(isinstance(one, ContourSet) for one in axes.collections)
 
 
+@pytest.mark.parametrize(("n", "density"), [(200, True), (20_000, False)])
+def test_lines_of_density_that_the_user_chose_replace_the_rule(make_scene, n, density):
+    axes = paper.panes_figure(replace(make_scene(n, 1), density=density)).axes[0]
+    assert any(isinstance(one, ContourSet) for one in axes.collections) == density
+
+
 def test_pdf_embeds_truetype_and_no_type_3(make_scene):
     pdf = inflated(panes(make_scene()))
     assert b"/FontFile2" in pdf

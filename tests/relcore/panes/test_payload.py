@@ -116,11 +116,12 @@ def test_how_maps_look_is_heard_whatever_rows_they_show():
     messages = [
         {"kind": "turn", "turn": turn, "serial": 3, "version": "old"},
         {"kind": "named", "named": False, "serial": 1},
+        {"kind": "density", "density": True, "serial": 4},
         {"kind": "hidden", "hidden": [["a"], []], "serial": 2},
     ]
-    (named, hidden, turned), answered = read_events(messages, "v", 11, 0)
-    assert (named.kind, hidden.kind, turned.kind, answered) == ("named", "hidden", "turn", 3)
-    assert (named.named, hidden.hidden) == (False, (("a",), ()))
+    (named, hidden, turned, density), answered = read_events(messages, "v", 11, 0)
+    assert (named.kind, hidden.kind, turned.kind, answered) == ("named", "hidden", "turn", 4)
+    assert (named.named, density.density, hidden.hidden) == (False, True, (("a",), ()))
     assert turned.turn == (0.1235, 0, 1, 0, 1, 0, -1, 0, 0)
 
 
