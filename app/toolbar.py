@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -31,7 +32,7 @@ from app.widgets import (
 from app.workspace import MOST_MODELS, Workspace, from_session_file, session_json, with_selection
 from relcore.base.environment import device_in_words, resolve
 from relcore.base.errors import NoCommonId, SpaceError
-from relcore.base.numbers import counted
+from relcore.base.numbers import and_list, counted
 from relcore.base.records import last_part, without_paths
 from relcore.catalog.catalog import UNSCORED, SpaceSpec, listed
 from relcore.engine.device import cached_size
@@ -41,6 +42,9 @@ from relcore.spaces.matching import Match
 
 _DRAWN = "relscope.drawn-page"
 _MENU = "toolbar.session"
+_SAVED = "relscope.saved-session"
+_JSON = "relscope-session.json"
+_ZIP = "relscope-session.zip"
 _LEADS = "relscope.opened-session-leads"  # whether the next run leads to what an opened session compares
 _TO_DRAG = 8  # number of anchors of which each moves the maps visibly
 _STEPS_SHOWN = 5  # maximum number of undo steps listed in the menu of the session
@@ -343,16 +347,19 @@ def _session_file(workspace: Workspace) -> None:
             return
         digests = {spec: compute.digest_or_blank(spec) for spec in workspace.spaces}
         chosen = session.selection()
+        saved = st.session_state.setdefault(_SAVED, _Saved())
+        saved.menu = workspace, chosen
         exports.download(
             "Save session",
-            lambda: session_file(workspace, digests, chosen),
-            "relscope-session.json",
+            partial(_saved_json, saved, digests),
+            _JSON,
             "application/json",
             "toolbar.save",
             width="stretch",
         )
         if has_own_data(workspace):
-            _save_with_data(workspace, digests, chosen)
+            _save_with_data(saved, digests)
+        _say_what_was_saved(saved)
         uploaded = st.file_uploader("Open a session file", type=["json", "zip"], key="session.file")
         if uploaded is not None:
             st.button(
@@ -383,16 +390,68 @@ def _session_file(workspace: Workspace) -> None:
             st.caption(f":material/memory: {device_in_words()}, all sessions: {now}.")
 
 
-def _save_with_data(workspace: Workspace, digests: dict[SpaceSpec, str], chosen: tuple[str, ...]) -> None:
+@dataclass
+class _Saved:
+    """The workspace and the selection for which the menu was drawn, those that were saved last, and a note on
+    that file. The thread of a download writes the last two."""
+
+    menu: tuple[Workspace, tuple[str, ...]] = (Workspace(), ())
+    content: tuple[Workspace, tuple[str, ...]] | None = None
+    note: str = ""
+
+    def tell(self, name: str, n_bytes: int, content: tuple[Workspace, tuple[str, ...]], files: str) -> None:
+        self.content = content
+        self.note = f"Saved {name}, {_size(n_bytes)}: {_in_words(*content, files)}."
+
+
+def _saved_json(saved: _Saved, digests: dict[SpaceSpec, str]) -> str:
+    workspace, chosen = saved.menu
+    text = session_file(workspace, digests, chosen)
+    files = ""
+    if has_own_data(workspace):
+        files = ", without their files"
+    saved.tell(_JSON, len(text.encode()), (workspace, chosen), files)
+    return text
+
+
+def _saved_archive(saved: _Saved, archive: SessionArchive) -> bytes:
+    content = archive.to_bytes()
+    saved.tell(_ZIP, len(content), saved.menu, " with their files")
+    return content
+
+
+@st.fragment(run_every=1)
+def _say_what_was_saved(saved: _Saved) -> None:
+    """Say which file the last click saved, until something changes. No run of the page follows the click, so
+    this asks again and again while the menu is open."""
+    if saved.content == saved.menu:
+        messages.success(saved.note)
+
+
+def _in_words(workspace: Workspace, chosen: tuple[str, ...], files: str) -> str:
+    """What a saved session holds."""
+    parts = [f"{counted(len(workspace.spaces), 'space')}{files}", counted(len(workspace.anchors), "anchor")]
+    others = ((workspace.tags, "tag"), (workspace.look.filter, "filter"), (chosen, "selected row"))
+    parts += [counted(len(values), thing) for values, thing in others if values]
+    return and_list(parts)
+
+
+def _size(n_bytes: int) -> str:
+    if n_bytes < 1e6:
+        return f"{max(1, round(n_bytes / 1e3))} KB"
+    return f"{n_bytes / 1e6:,.1f} MB"
+
+
+def _save_with_data(saved: _Saved, digests: dict[SpaceSpec, str]) -> None:
     try:
-        archive = SessionArchive.of(workspace, digests, chosen)
+        archive = SessionArchive.of(saved.menu[0], digests, saved.menu[1])
     except SpaceError as error:
         st.caption(f":material/folder_zip: No *Save with data*: {plain(str(error))}")
         return
     exports.download(
         "Save with data",
-        archive.to_bytes,
-        "relscope-session.zip",
+        partial(_saved_archive, saved, archive),
+        _ZIP,
         "application/zip",
         "toolbar.save-with-data",
         icon=":material/folder_zip:",

@@ -71,6 +71,28 @@ def test_an_opened_session_says_so_and_leads_to_explore(make_workspace):
     assert not session.toast
 
 
+def test_the_menu_says_what_was_saved_until_something_changes(monkeypatch, make_session):
+    offered = {}
+
+    def offer(label, data, *given, **look):
+        offered[label] = data
+        return False
+
+    monkeypatch.setattr("app.exports.st.download_button", offer)
+    page = make_session(tags=(("odd", ("r1", "r3")),))
+    assert not page.success
+    text = offered["Save session"]()
+    page.run()
+    n_bytes = max(1, round(len(text.encode()) / 1e3))
+    holds = "2 spaces, without their files, 20 anchors and 1 tag."
+    assert [one.value for one in page.success] == [f"Saved relscope-session.json, {n_bytes} KB: {holds}"]
+    page.select("r5")
+    assert not page.success
+    offered["Save with data"]()
+    page.run()
+    assert "2 spaces with their files, 20 anchors, 1 tag and 1 selected row." in page.success[0].value
+
+
 def test_uploads_are_saved_after_the_run_of_the_page(monkeypatch, tmp_path):
     """The browser asks for the archive when no page runs; then no file of a session may be read."""
     offered = {}
