@@ -305,8 +305,10 @@ def select(ids: tuple[str, ...]) -> None:
     st.session_state[_SELECTION] = ids
 
 
-def keep_upload(uploaded: Any) -> Path:
-    return sharing.keep_upload(uploaded, member().uploads_folder())
+def keep_upload(uploaded: Any, others: Iterable[Path] = ()) -> Path:
+    """Keep an uploaded file. It gets another name than other files of this session and the `others`."""
+    loaded = [Path(spec.name) for spec in workspace().spaces if spec.source == "file"]
+    return sharing.keep_upload(uploaded, member().uploads_folder(), [*loaded, *others])
 
 
 def member() -> Member:

@@ -12,10 +12,11 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet, finalize
@@ -33,14 +34,17 @@ from relcore.runs.entries import StoreError
 from relcore.runs.store import Store
 
 
-def keep_upload(uploaded: Any, folder: Path) -> Path:
-    """Write an uploaded file into the session's folder. Its subfolder is named after the file's content."""
+def keep_upload(uploaded: Any, folder: Path, others: Iterable[Path] = ()) -> Path:
+    """Write an uploaded file into the session's folder. Its subfolder is named after the file's content.
+
+    If one of the `others` has the same name and another content, the name gets a number: recipes and commands
+    name files without their folders.
+    """
     content = uploaded.getbuffer()
     place = folder / hashlib.blake2b(content, digest_size=8).hexdigest()
-    name = uploaded.name.replace("\\", "/").rsplit("/", 1)[-1]
-    if not name.strip(". "):
-        name = "upload"
-    path = place / name
+    path = place / _free_name(
+        upload_name(uploaded), {other.name for other in others if other.parent != place}
+    )
     if not path.exists() or path.stat().st_size != len(content):  # an earlier upload may have been cut short
         try:
             with new_folder(place) as made:
@@ -51,6 +55,21 @@ def keep_upload(uploaded: Any, folder: Path) -> Path:
                 " the disk of the uploads, or set TMPDIR to a folder on another disk"
             ) from error
     return path
+
+
+def upload_name(uploaded: Any) -> str:
+    """The name of an uploaded file without folders."""
+    name = uploaded.name.replace("\\", "/").rsplit("/", 1)[-1]
+    if name.strip(". "):
+        return name
+    return "upload"
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or the name with the first number from 2 on that is not taken: ``vectors-2.npy``."""
+    written = Path(name)
+    numbered = (f"{written.stem}-{number}{written.suffix}" for number in count(2))
+    return next(one for one in chain([name], numbered) if one not in taken)
 
 
 def make_folder(folder: Path) -> Path:

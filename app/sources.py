@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import streamlit as st
 
 from app import compute, messages, session, sharing
-from app.plain_text import plain_name
+from app.plain_text import plain, plain_name
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FORMATS
@@ -125,7 +125,7 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
         )
     if access.is_shared():
         st.caption(sharing.paths())
-    now = [session.keep_upload(file) for file in dropped]
+    now = _kept(dropped, earlier)
     if st.session_state.get(_DROPPED) is None:
         st.session_state[_DROPPED] = tuple(now)
     paths = [*earlier, *now]
@@ -141,6 +141,21 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
         except SpaceError as error:
             messages.error(error)
     return tuple(dict.fromkeys(paths)), ""
+
+
+def _kept(dropped: Sequence[Any], earlier: Sequence[Path]) -> list[Path]:
+    """Keep the dropped files, and say which of them got a number because another file has its name."""
+    kept: list[Path] = []
+    for file in dropped:
+        path = session.keep_upload(file, [*earlier, *kept])
+        kept.append(path)
+        name = sharing.upload_name(file)
+        if path.name != name:
+            st.caption(
+                f"Another file is called {plain(name)}, so this one is {plain(path.name)} here and in"
+                " exported recipes."
+            )
+    return kept
 
 
 @compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))

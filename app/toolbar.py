@@ -409,14 +409,14 @@ def _saved_json(saved: _Saved, digests: dict[SpaceSpec, str]) -> str:
     text = session_file(workspace, digests, chosen)
     files = ""
     if has_own_data(workspace):
-        files = ", without their files"
+        files = " (not their files)"
     saved.tell(_JSON, len(text.encode()), (workspace, chosen), files)
     return text
 
 
 def _saved_archive(saved: _Saved, archive: SessionArchive) -> bytes:
     content = archive.to_bytes()
-    saved.tell(_ZIP, len(content), saved.menu, " with their files")
+    saved.tell(_ZIP, len(content), saved.menu, " (with their files)")
     return content
 
 

@@ -84,13 +84,13 @@ def test_the_menu_says_what_was_saved_until_something_changes(monkeypatch, make_
     text = offered["Save session"]()
     page.run()
     n_bytes = max(1, round(len(text.encode()) / 1e3))
-    holds = "2 spaces, without their files, 20 anchors and 1 tag."
+    holds = "2 spaces (not their files), 20 anchors and 1 tag."
     assert [one.value for one in page.success] == [f"Saved relscope-session.json, {n_bytes} KB: {holds}"]
     page.select("r5")
     assert not page.success
     offered["Save with data"]()
     page.run()
-    assert "2 spaces with their files, 20 anchors, 1 tag and 1 selected row." in page.success[0].value
+    assert "2 spaces (with their files), 20 anchors, 1 tag and 1 selected row." in page.success[0].value
 
 
 def test_uploads_are_saved_after_the_run_of_the_page(monkeypatch, tmp_path):

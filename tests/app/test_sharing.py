@@ -142,6 +142,18 @@ def test_an_upload_that_was_cut_short_is_written_again(tmp_path):
     assert path.read_bytes() == b"0123456789"
 
 
+def test_an_upload_gets_a_number_if_another_file_has_its_name(tmp_path):
+    first = sharing.keep_upload(uploaded(b"first"), tmp_path)
+    second = sharing.keep_upload(uploaded(b"second"), tmp_path, [first])
+    third = sharing.keep_upload(uploaded(b"third"), tmp_path, [first, second])
+    stem, suffix = first.stem, first.suffix
+    assert [second.name, third.name] == [f"{stem}-2{suffix}", f"{stem}-3{suffix}"]
+    # The same file again is the same upload, whatever came meanwhile.
+    assert sharing.keep_upload(uploaded(b"first"), tmp_path, [second, third, first]) == first
+    assert sharing.keep_upload(uploaded(b"second"), tmp_path, [first, second]) == second
+    assert [path.read_bytes() for path in (first, second, third)] == [b"first", b"second", b"third"]
+
+
 def test_uploads_go_with_their_session():
     member = Member()
     folder = member.uploads_folder()
