@@ -302,11 +302,12 @@ def _progress(job: Job) -> str:
     else:
         message = status.message
     if not message or job.title.startswith(message):
-        message = "starting"
+        message = "computing"
     counts = ""
     if status.done > 0 and status.total > 1 and " of " not in message:
         counts = f"{status.done:,} of {status.total:,}"
-    return f"{job.title}: {' · '.join(filter(None, (message, counts, status.time_left)))}"
+    time = status.time_left or f"{in_words(status.seconds)} so far"
+    return f"{job.title}: {' · '.join(filter(None, (message, counts, time)))}"
 
 
 def _waits_for(job: Job, status: JobStatus) -> str:
@@ -319,7 +320,7 @@ def _waits_for(job: Job, status: JobStatus) -> str:
         then = ""
         if job.expected:
             then = f", then {cost_in_words(job.expected)}"
-        return f"starting a worker{then}"
+        return f"starting the workers, which takes some seconds the first time{then}"
     others = ""
     if len(running) > 1:
         others = f" or {len(running) - 1} more"

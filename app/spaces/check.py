@@ -13,7 +13,7 @@ from app.asking import Panel
 from app.page_settings import remembered
 from app.plain_text import plain, plain_html
 from app.results import place_of, result_of
-from app.spaces.repair import draw_repair
+from app.spaces.repair import draw_repair, repaired_space
 from app.tables import report_table
 from app.widgets import space_labels
 from app.workspace import Workspace
@@ -22,6 +22,7 @@ from relcore.base.report import delimited_text
 from relcore.catalog.catalog import SpaceSpec
 from relcore.check.chart import CheckChart
 from relcore.check.collection import FEWEST_ROWS, Checked, CheckRows
+from relcore.check.repair import rows_to_embed
 from relcore.spaces.space import LatentSpace
 
 _NONE = "no reference"
@@ -54,7 +55,8 @@ def inputs(workspace: Workspace) -> CheckInputs | None:
     labels = space_labels(workspace.spaces)
     spaces = compute.readable_spaces(workspace.spaces)  # the table above shows why others cannot be read
     large = [spec for spec in spaces if len(spaces[spec]) > FEWEST_ROWS]
-    large.sort(key=lambda spec: spec.source != "file")  # opened files come first
+    # A repaired file that is to be checked comes first, then other opened files.
+    large.sort(key=lambda spec: (spec != repaired_space(), spec.source != "file"))
     with st.container(horizontal=True, vertical_alignment="center"):
         label = "Check: did one model make all rows of a space?"
         wanted = st.toggle(label, key="check.more", disabled=not large, width="content")
@@ -114,10 +116,13 @@ def _next_steps(setup: CheckInputs, found: Checked) -> None:
     if found.told:
         counts = rows.groupby("model", as_index=False).size().rename(columns={"size": "rows"})
         st.dataframe(counts, hide_index=True, key="check.counts")
-        content = delimited_text(rows.id[: found.count].to_frame()).encode()
+        again = rows.id[rows.id.isin(space.ids[rows_to_embed(found)])]
+        content = delimited_text(again.to_frame()).encode()
         name = f"{space.name}-again.csv"
-        label = f"Download {counted(found.count, 'row')} to embed again"
+        label = f"Download {counted(len(again), 'row')} to embed again"
         exports.download(label, content, name, "text/csv", "check.again", type="primary")
+        if found.told.unknown:
+            st.caption(f"The smaller part, and {counted(found.told.unknown, 'row')} of an unknown model.")
         if not found.told.by_trusted:
             st.caption("Choose trusted rows above to get a p-value for each row.")
     content = delimited_text(rows).encode()

@@ -4,6 +4,7 @@ file."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,13 +20,14 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
 from relcore.check.collection import Checked
-from relcore.check.repair import repair
+from relcore.check.repair import repair, rows_to_embed, why_not_again
 from relcore.files.saving import save_space
 from relcore.linking.bootstrap import PAIRED
 from relcore.linking.clusters import FEWEST_CLUSTERED_ROWS as LINKABLE
 from relcore.spaces.space import LatentSpace
 
 _MADE = "relscope.check-repaired"  # state key: the spaces that the user had repaired last
+_CHECKED = "relscope.check-repaired-space"  # state key: the repaired file that the user checks
 _WITHOUT = "none: link the two parts"
 _FILES = ["csv", "parquet", "npz"]
 
@@ -39,14 +41,21 @@ def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) ->
     n_large = len(space) - n_small
     st.markdown("**Repair**")
     result = st.container()  # in sight above the uploader, which is tall
+    n_unknown = int(np.count_nonzero(rows_to_embed(found) & ~small))
+    unknown = ""
+    if n_unknown:
+        unknown = f" Rows of an unknown model ({n_unknown:,}) stay as they are unless you embed them again."
     st.caption(
-        f"Maps the {counted(n_small, 'row')} of the smaller part into the space of the other {n_large:,}, and"
-        " writes a new file. Your file stays as it is. Embedding the rows again is better, if you can."
+        f"Maps the {counted(n_small, 'row')} of the smaller part into the space of the larger part, and"
+        f" writes a new file. Your file stays as it is.{unknown} Embedding the rows again is better, if you"
+        " can."
     )
     ids = space.ids[small]
     uploaded = _uploaded(ids, space.dimension)
     others = list(dict.fromkeys([*uploaded, *others]))
     again = [one for one in others if one != spec and _n_again(one, ids, space.dimension) >= PAIRED]
+    doubts = {one: _why_not(space, found, compute.load_space(one)) for one in again}
+    again.sort(key=lambda one: doubts[one] != "")  # the likeliest one is chosen first
     choices: list[SpaceSpec | str] = [*again]
     if min(n_small, n_large) >= LINKABLE:
         choices.append(_WITHOUT)
@@ -67,6 +76,8 @@ def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) ->
     pairs = None
     if chosen != _WITHOUT:
         pairs = compute.load_space(chosen)
+        if doubts[chosen]:
+            messages.warning(doubts[chosen], icon=":material/warning:")
     asked = (space.digest, pairs.digest if pairs else "")
     # An upload is made for the repair, so that it needs no further click.
     if chosen in uploaded or st.button("Make the repaired file", key="check.repair", icon=":material/build:"):
@@ -122,18 +133,55 @@ def _n_again(spec: SpaceSpec, ids: np.ndarray, dimension: int) -> int:
     return int(space.index.isin(ids).sum())
 
 
+@compute.cached(8, key=lambda space, found, again: (space.digest, found.count, again.digest))
+def _why_not(space: LatentSpace, found: Checked, again: LatentSpace) -> str:
+    return why_not_again(space, found, again)
+
+
 def _draw_repaired(space: LatentSpace, found: Checked, pairs: LatentSpace | None) -> None:
     try:
-        content, told = _repaired(space, found, pairs)
+        content, sentence, warning = _repaired(space, found, pairs)
     except SpaceError as error:
         messages.error(error)
         return
-    st.markdown(plain(told))
+    st.markdown(plain(sentence))
+    kind = "primary"
+    if warning:
+        messages.warning(warning, icon=":material/warning:")
+        kind = "secondary"
     name = f"{space.name}-repaired.npz"
-    look = {"type": "primary"}
-    exports.download(
-        f"Download {plain(name)}", content, name, "application/octet-stream", "check.repaired", **look
-    )
+    with st.container(horizontal=True):
+        exports.download(
+            f"Download {plain(name)}",
+            content,
+            name,
+            "application/octet-stream",
+            "check.repaired",
+            type=kind,
+        )
+        st.button(
+            "Check the repaired file",
+            key="check.again-repaired",
+            icon=":material/verified:",
+            help="Adds the repaired file to this session, and checks it as this one.",
+            on_click=session.guarded,
+            args=(_check_repaired, name, content),
+        )
+
+
+def _check_repaired(name: str, content: bytes) -> None:
+    file = BytesIO(content)
+    file.name = name
+    spec = SpaceSpec("file", str(session.keep_upload(file)))
+    st.session_state[_CHECKED] = spec
+    spaces = session.workspace().spaces
+    if spec not in spaces:
+        session.edit(f"add {name}", spaces=(*spaces, spec))
+
+
+def repaired_space() -> SpaceSpec | None:
+    """The repaired file that the user wants to check, if any."""
+    return st.session_state.get(_CHECKED)
 
 
 @compute.cached(
@@ -141,10 +189,10 @@ def _draw_repaired(space: LatentSpace, found: Checked, pairs: LatentSpace | None
     "Mapping the rows …",
     key=lambda space, found, pairs: (space.digest, found.count, pairs.digest if pairs else ""),
 )
-def _repaired(space: LatentSpace, found: Checked, pairs: LatentSpace | None) -> tuple[bytes, str]:
-    """The repaired file (.npz), and a sentence on the quality of the map."""
-    whole, told = repair(space, found, pairs)
+def _repaired(space: LatentSpace, found: Checked, pairs: LatentSpace | None) -> tuple[bytes, str, str]:
+    """The repaired file (.npz), a sentence on the quality of the map, and a warning, "" if none."""
+    repaired = repair(space, found, pairs)
     with TemporaryDirectory() as folder:
         path = Path(folder, "repaired.npz")
-        save_space(whole, path)
-        return path.read_bytes(), told
+        save_space(repaired.space, path)
+        return path.read_bytes(), repaired.sentence, repaired.warning

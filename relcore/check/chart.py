@@ -9,7 +9,8 @@ import numpy as np
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe
-from relcore.check.collection import Checked, CheckRows
+from relcore.check.collection import PARTS, Checked, CheckRows
+from relcore.check.origins import TRUSTED, UNKNOWN
 from relcore.figures.charts import GREY, Gauge, Line, Lines, MapWithEvidence
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.maps.principal_axes import ReductionSpec, principal_map
@@ -22,9 +23,9 @@ _BINS = 20  # of a histogram
 @dataclass(frozen=True, kw_only=True)
 class CheckChart(Recipe, figure="check"):
     """A figure of a check of one space: a map of its rows on their two longest axes, with suspected rows as
-    rings of another colour. Below it are the agreement of the two parts beside the range of one model and,
-    with trusted rows, a histogram of the p-values. `trusted` has rows of the right model, `other` of the
-    other one.
+    rings of another colour, and rows of an unknown model as grey rings. Below it are the agreement of the two
+    parts beside the range of one model and, with trusted rows, a histogram of the p-values. `trusted` has
+    rows of the right model, `other` of the other one.
     """
 
     space: SpaceSpec
@@ -67,21 +68,35 @@ def _p_values(p: np.ndarray) -> Lines:
 
 
 def map_of(space: LatentSpace, checked: Checked) -> Lines:
-    """A map of at most 3,000 random rows, scaled to length 1, with the `suspected_rows` as rings of another
-    colour."""
+    """A map of at most 3,000 random rows, scaled to length 1. The groups of `_groups` have colours of their
+    own."""
     drawn = np.sort(np.random.default_rng(0).permutation(len(space))[:_DRAWN])
     places, _ = principal_map(unit_rows(np.asarray(space.vectors[drawn])), ReductionSpec())
-    first = checked.suspected_rows[drawn]
     ids = space.ids[drawn]
-    rest = "the other rows"
-    if not first.any():
-        rest = "rows"
     lines = []
-    for name, some, hollow in ((rest, ~first, False), (checked.first_in_words, first, True)):
-        if some.any():
-            labels = [f"{one:.80}" for one in ids[some]]
-            x, y = places[some].T
-            lines.append(Line(name, x, y, labels=labels, hollow=hollow))
+    for color, (name, members) in enumerate(_groups(checked)):
+        some = members[drawn]
+        if not some.any():
+            continue
+        if name == PARTS[UNKNOWN]:
+            color = GREY
+        labels = [f"{one:.80}" for one in ids[some]]
+        x, y = places[some].T
+        lines.append(Line(name, x, y, labels=labels, color=color, hollow=color != 0))
     note = f"{len(drawn):,} of {len(space):,} rows"
     alt = f"Scatter plot of {len(drawn):,} rows on their two longest axes. {checked.sentence}"
     return Lines(tuple(lines), "longest axis", "second axis", kind="points", note=note, alt=alt)
+
+
+def _groups(checked: Checked) -> list[tuple[str, np.ndarray]]:
+    """The names and masks (n,) of the groups of rows, the larger one first. Their names are those of the
+    table."""
+    if checked.told:
+        return [(name, checked.told.model == model) for model, name in checked.model_names.items()]
+    first = checked.suspected_rows
+    rest = "the other rows"
+    if not first.any():
+        rest = "rows"
+    elif checked.verdict in ("two models", "suspicious"):
+        rest = PARTS[TRUSTED]
+    return [(rest, ~first), (checked.first_in_words, first)]

@@ -30,13 +30,14 @@ from relcore.check.origins import (
     RowOrigins,
     row_origins,
 )
+from relcore.check.smallest import PLANTED, smallest_found
 from relcore.check.trusted import axes_of, other_rows_of, rows_of
 from relcore.passport.change import PassportChange
 from relcore.passport.passport import FEWEST_ANCHORS, Passport
 from relcore.passport.passport import check as anchors_changed
 from relcore.passport.recipes import MIXED, UNCHANGED
-from relcore.passport.two_parts import FITTED, LEAST, SUSPECTED, Slope, parts_of
-from relcore.runs.progress_line import long_call
+from relcore.passport.two_parts import FITTED, SUSPECTED, Slope, parts_of
+from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
 from relcore.spaces.ids import RowNumbers
@@ -76,8 +77,8 @@ _GRADED = (
 )
 _GIVE_TRUSTED = " Next step: give 100 or more trusted rows. All rows are then ranked by them."
 _MODELS = {TRUSTED: "trusted rows' model", OTHER: "another model", UNKNOWN: "unknown"}
-_PARTS = {TRUSTED: "larger part", OTHER: "smaller part", UNKNOWN: "unknown"}
-_PLANTED = 5000  # maximum number of rows among which rows of a made-up second model are hidden
+PARTS = {TRUSTED: "larger part", OTHER: "smaller part", UNKNOWN: "unknown"}
+_STEPS = ("look for two parts", "find the model of each row", "measure how small a part would be found")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,10 +207,17 @@ class Checked(Reported):
         return np.isin(np.arange(self.n), np.argsort(-self.ranks, kind="stable")[:most])
 
     @property
+    def model_names(self) -> Mapping[int, str]:
+        """The names of the values of `RowOrigins.model`, as the table and the map have them."""
+        if self.told and self.told.by_trusted and not self.told.either:
+            return _MODELS
+        return PARTS
+
+    @property
     def first_in_words(self) -> str:
         """A phrase that says what the `suspected_rows` have in common."""
         if self.verdict in ("two models", "suspicious"):
-            return "likelier of another model"
+            return PARTS[OTHER]
         if len(self.unlike):
             return "the tenth least like the trusted rows"
         return "stored in another way"
@@ -220,8 +228,12 @@ class Checked(Reported):
             return "These rows cannot show whether one model made them all."
         text = f"The collection {VERDICTS[self.verdict]}"
         if self.verdict in ("two models", "suspicious"):
-            share = percent(self.count / self.n)
-            text += f"; about {self.count:,} of {self.n:,} rows ({share}) are in the smaller part"
+            count = self.told.found if self.told else self.count
+            text += (
+                f"; about {count:,} of {self.n:,} rows ({percent(count / self.n)}) are in the smaller part"
+            )
+            if self.told and self.told.unknown:
+                text += f", {self.told.unknown:,} may be of either model"
             if self.count / self.n > EQUAL and (self.told is None or self.told.either):
                 text += ", and the parts are so equal that either may be of the other model"
         return f"{text}."
@@ -279,10 +291,7 @@ class Checked(Reported):
             if len(values):
                 table[name] = values
         if self.told:
-            names = _PARTS
-            if self.told.by_trusted and not self.told.either:
-                names = _MODELS
-            table["model"] = pd.Series(self.told.model).map(names)
+            table["model"] = pd.Series(self.told.model).map(self.model_names)
             if len(self.told.p):
                 table["p"] = self.told.p
         for name, rows in self.partial_marks.items():
@@ -422,7 +431,7 @@ def check(
     space = as_space(space)
     if len(space) < 2:
         raise SpaceError(f"check: expected two rows or more, got {len(space)}; load the whole collection")
-    return _checked(space, trusted, known, other, fdr, random_state)
+    return _checked(space, trusted, known, other, fdr, random_state, show_step)
 
 
 def _checked(
@@ -432,6 +441,7 @@ def _checked(
     other: MatrixLike | None,
     fdr: float,
     random_state: int,
+    report: Progress,
 ) -> Checked:
     """`check` of a space, without the checks of its arguments."""
     X = space.vectors
@@ -443,18 +453,21 @@ def _checked(
     if trusted is not None and (axes := axes_of(trusted, width, needed=change is None)):
         unlike = axes.energy(X)
     marks = marks_of(X)
+    report(0, len(_STEPS), _STEPS[0])
     compared = _compared_parts(X, marks, unlike, random_state)
     slope = compared.slope
     own = rows_of(trusted, width)
     second = other_rows_of(other, width, own is not None)
     origins = None
     if slope is not None or (own is not None and compared.unfit == _GRADED):
+        report(1, len(_STEPS), _STEPS[1])
         origins = row_origins(X, compared.log_ratio, own, second, fdr, random_state)
     log_ratio = compared.log_ratio
     if origins and not origins.refused:
         log_ratio = origins.log_ratio
     smallest = None
     if slope is not None and slope.high >= SUSPECTED and log_ratio is compared.log_ratio:
+        report(2, len(_STEPS), _STEPS[2])
         smallest = smallest_found(X, random_state)
     unfit = compared.unfit
     if unfit == _GRADED and not len(unlike):
@@ -531,26 +544,6 @@ def _compared_parts(
     return _ComparedParts(parts.slope, parts.log_ratio, parts.fitted, "")
 
 
-def smallest_found(X: Rows, random_state: int = 0) -> int:
-    """The smallest number of these rows (n, d) that would be found as a second model if they were turned at
-    random: 20, 40, 80 and so on are turned, until they are found. Returns 0 if a quarter is not found. Of
-    more than 5,000 rows, a sample is tried, and the number is that of the same share of all rows.
-    """
-    rng = np.random.default_rng((random_state, 41))
-    rows = np.asarray(X[np.sort(rng.permutation(len(X))[:_PLANTED])])
-    turn = np.linalg.qr(rng.normal(size=(rows.shape[1],) * 2))[0].astype(np.float32)
-    order = rng.permutation(len(rows))
-    few = LEAST
-    while few <= len(rows) // 4:
-        planted = rows.astype(np.float32)
-        planted[order[:few]] = planted[order[:few]] @ turn
-        parts = parts_of(planted, random_state)
-        if parts.slope.high < MIXED and parts.uneven and not parts.graded:
-            return round(few * len(X) / len(rows))
-        few *= 2
-    return 0
-
-
 def _unfit(X: Rows, distinct: int) -> str:
     """The reason why two parts of these rows cannot be compared; "" if they can."""
     n, d = X.shape
@@ -589,12 +582,12 @@ class CheckRows(Task[Checked], kind="check", version=6, title="Check for a secon
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         n, d = spaces[0].vectors.shape
-        searched = min(n, FITTED) + 2 * min(n, _PLANTED)
-        return 0.5 + 15 * searched / FITTED * (d / 384) ** 2 + 6e-8 * n * d
+        searched = min(n, FITTED) + 2 * min(n, PLANTED)
+        return 0.5 + searched * (2.2e-4 + 3.1e-9 * d**2) + 6e-8 * n * d
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Checked:
         trusted = spaces[1] if len(spaces) > 1 else None
         other = spaces[2] if len(spaces) > 2 else None
-        return check(spaces[0], trusted, other=other, fdr=self.fdr, random_state=self.random_state)
+        return _checked(spaces[0], trusted, (), other, self.fdr, self.random_state, report)

@@ -112,9 +112,9 @@ def run_check(options: argparse.Namespace) -> Report:
             again = load(space_spec(options.again), again=True)
         else:
             again = None
-        whole, told = repair(space, found, again, task.random_state)
-        save_space(whole, options.repair)
-        notes.append(told)
+        repaired = repair(space, found, again, task.random_state)
+        save_space(repaired.space, options.repair)
+        notes += filter(None, [repaired.sentence, repaired.warning])
     if options.plan:
         write(options.plan, (json.dumps(_plan(options.space, space, found), indent=2) + "\n").encode())
     if options.mixed:

@@ -183,10 +183,14 @@ def test_an_opened_file_is_checked(tmp_path, vectors):
 
 def check_page(workspace):
     def script(workspace):
+        import streamlit as st
+
         from app import session
         from app.spaces import check
 
-        session.edit("open", spaces=workspace.spaces, source=workspace.source, target=workspace.target)
+        if "opened" not in st.session_state:
+            st.session_state["opened"] = True
+            session.edit("open", spaces=workspace.spaces, source=workspace.source, target=workspace.target)
         check.draw(session.workspace())
 
     return AppTest.from_function(script, args=(workspace,), default_timeout=60).run()
@@ -248,10 +252,12 @@ def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
 
 def test_a_file_of_two_models_is_repaired_by_rows_embedded_again(tmp_path, monkeypatch):
     monkeypatch.setattr("app.results.AT_ONCE_SECONDS", 100)  # no cluster
-    mixed = save_space(tmp_path / "mixed.npz", np.r_[FIRST(700), SECOND(100)])
+    rows = FIRST(1000)
+    turn = np.linalg.qr(np.random.default_rng(3).normal(size=(rows.shape[1],) * 2))[0]
+    mixed = save_space(tmp_path / "mixed.npz", np.r_[rows[:700], rows[700:] @ turn].astype(np.float32))
     ids = load(mixed).ids[700:]
     again = tmp_path / "again.npz"
-    write_space(LatentSpace(FIRST(100), ids), again)
+    write_space(LatentSpace(rows[700:], ids), again)
     at = check_page(Workspace((mixed, SpaceSpec("file", str(again))), mixed, mixed))
     at.toggle(key="check.more").set_value(True).run()
     (chooser,) = (one for one in at.selectbox if one.key.startswith("check.repair-by"))
@@ -261,6 +267,30 @@ def test_a_file_of_two_models_is_repaired_by_rows_embedded_again(tmp_path, monke
     assert not at.exception
     assert any(one.value.startswith("Mapped ") and "held-out pairs" in one.value for one in at.markdown)
     assert "check.repaired" in {one.key for one in at.get("download_button")}
+    assert not at.warning
+    at.button(key="check.again-repaired").click().run()
+    assert not at.exception
+    assert at.selectbox[0].value.name.endswith("mixed-repaired.npz")
+    assert any("shows no sign of a second model" in one.body for one in at.get("html"))
+
+
+def test_rows_by_a_wrong_model_are_chosen_last_and_a_repair_by_them_is_warned_of(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.results.AT_ONCE_SECONDS", 100)  # no cluster
+    mixed = save_space(tmp_path / "mixed.npz", np.r_[FIRST(700), SECOND(100)])
+    ids = load(mixed).ids[700:]
+    files = {"wrong": SECOND(100, state=5), "right": FIRST(100)}
+    for name, vectors in files.items():
+        write_space(LatentSpace(vectors, ids), tmp_path / f"{name}.npz")
+    specs = [SpaceSpec("file", str(tmp_path / f"{name}.npz")) for name in files]
+    at = check_page(Workspace((mixed, *specs), mixed, mixed))
+    at.toggle(key="check.more").set_value(True).run()
+    (chooser,) = (one for one in at.selectbox if one.key.startswith("check.repair-by"))
+    assert chooser.options == ["right", "wrong"]
+    assert not at.warning
+    chooser.set_value(specs[0]).run()
+    assert "wrong looks like vectors of another model" in at.warning[0].value
+    at.button(key="check.repair").click().run()
+    assert len(at.warning) == 2
 
 
 @pytest.mark.parametrize(

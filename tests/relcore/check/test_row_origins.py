@@ -1,6 +1,7 @@
 """Which model made each row: parts, p-values, bounds and refusals."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,13 @@ from scipy.stats import beta, kstest
 from relcore import LatentSpace, check
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
-from relcore.check.chart import evidence_of
+from relcore.check.chart import evidence_of, map_of
+from relcore.check.collection import CheckRows
 from relcore.check.mixed_search import export_mixed
 from relcore.check.origins import (
     HELD_OUT_SLOPE,
     SAME_ROWS,
+    UNKNOWN,
     _cut,
     _Fit,
     _sides,
@@ -24,6 +27,7 @@ from relcore.check.origins import (
     false_share,
     row_origins,
 )
+from relcore.check.repair import repair, rows_to_embed
 from relcore.cli import main
 from relcore.figures.export import chart_exportable
 from relcore.figures.style import LIGHT, PAPER
@@ -250,3 +254,41 @@ def test_figure_shows_parts_beside_range_of_one_model(share, one_model):
     assert chart.gauge.in_words in drawn.interactive(LIGHT).layout.meta["alt"]
     assert drawn.publication(PAPER).axes[1].get_xlim()[1] > 1
     assert (drawn.table().label == "bar").sum() == 1
+
+
+def test_the_map_names_the_groups_as_the_table_does_and_unknown_rows_are_counted():
+    X, _ = mixed(0.1)
+    found = check(X)
+    told = found.told
+    model = told.model.copy()
+    model[:3] = UNKNOWN
+    found = replace(found, origins=told._replace(model=model))
+    names = [line.name for line in map_of(LatentSpace(X), found).lines]
+    assert names == ["larger part", "smaller part", "unknown"]
+    assert set(names) == set(found.rows(np.arange(N)).model)
+    assert "3 may be of either model" in found.headline
+    assert rows_to_embed(found).sum() == found.count + 3
+
+
+def test_a_check_says_what_it_does():
+    said = []
+    CheckRows().run([LatentSpace(mixed(0.1)[0])], report=lambda *step: said.append(step))
+    assert [step[0] for step in said] == [0, 1]
+    assert "find the model of each row" in said[1][2]
+
+
+@pytest.mark.parametrize("wrong", ["ids", "model", "same"])
+def test_a_repair_by_wrong_rows_is_warned_of(wrong):
+    X, _ = mixed(0.2)
+    space = LatentSpace(X)
+    found = check(space)
+    rows = np.flatnonzero(found.suspected_rows)
+    right = FIRST(len(rows), 0)
+    vectors = {"ids": right[::-1], "model": SECOND(len(rows), 0, state=5), "same": X[rows]}[wrong]
+    repaired = repair(space, found, LatentSpace(vectors, space.ids[rows], name="again"))
+    expected = {
+        "ids": "no better than chance",
+        "model": "looks like vectors of another model",
+        "same": "has the vectors that the collection has",
+    }
+    assert expected[wrong] in repaired.warning
