@@ -52,11 +52,16 @@ def conditions(verdict: DriftVerdict, situation: str, decides: bool) -> Iterator
         yield _badge(f"{counted(len(of_classes), 'condition')} of classes", False, decides)
 
 
+def quantity_name(quantity: str) -> str:
+    """The name of a quantity on the page: of badges, the table and the thresholds."""
+    return _PLAIN.get(quantity, QUANTITIES[quantity].title)
+
+
 def _in_words(check: Check) -> str:
     measure = check.measure
     limit = measure.noise + check.threshold
     title = QUANTITIES[measure.quantity].title
-    name = _PLAIN.get(measure.quantity, title) + check.name.removeprefix(title)
+    name = quantity_name(measure.quantity) + check.name.removeprefix(title)
     words = f"{name} {short(measure.value)}, allowed {short(limit)}"
     if measure.value > limit and not check.alarm:
         words += " (not surely more)"

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import compute, exports, messages, results, session
 from app.asking import Panel, lead_sentence
-from app.drift.gate import draw_gate
+from app.drift.gate import draw_gate, quantity_name
 from app.drift.moved_map import draw_moved_rows
 from app.drift.passport import PASSPORT
 from app.glossary.card import caption
@@ -186,7 +186,7 @@ def _checks(verdict: DriftVerdict) -> None:
         {
             "": _mark(check.alarm),
             "situation": _SHORT[check.measure.situation],
-            "quantity": QUANTITIES[check.measure.quantity].title,
+            "quantity": quantity_name(check.measure.quantity),
             "class": check.measure.group or "all rows",
             "value": check.measure.value,
             "noise": check.measure.noise,
@@ -226,10 +226,9 @@ def thresholds_of() -> Thresholds:
             values = {}
             for name, share in vars(usual).items():
                 quantity = QUANTITIES[name.removeprefix("class_")]
+                label = quantity_name(name.removeprefix("class_"))
                 if name.startswith("class_"):
-                    label = f"{quantity.title}, each class"
-                else:
-                    label = quantity.title
+                    label = f"{label}, each class"
                 values[name] = remembered(
                     column.number_input,
                     label,

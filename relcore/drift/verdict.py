@@ -22,7 +22,8 @@ TABLES = {
     **SITUATIONS,
     ROWS: Named(
         "Broken rows",
-        help="rows that were fine and are now missing, zero, repeated or out of place; constant dimensions",
+        help="rows that were fine and are now missing, zero, repeated, or no longer fit their place; constant"
+        " dimensions",
     ),
 }
 QUANTITIES = {
@@ -39,7 +40,7 @@ QUANTITIES = {
         help="share of the rows with another row's vector, if the two rows differ in the other version",
     ),
     "moved": Named(
-        "rows out of place",
+        "rows that no longer fit their place",
         help="share of the rows whose direction or length did not change as that of most rows did; 0 if most"
         " rows changed",
     ),
@@ -50,9 +51,9 @@ QUANTITIES = {
 def counted_broken(n: int, quantity: str) -> str:
     """A number of broken rows or dimensions in words: ``1 zero row``, ``3 rows that no longer fit their
     place``."""
-    if quantity == "moved":
-        return counted(n, "row that no longer fits its place", "rows that no longer fit their place")
     things = QUANTITIES[quantity].title
+    if quantity == "moved":
+        return counted(n, "row that no longer fits its place", things)
     return counted(n, things.replace("rows", "row").replace("dimensions", "dimension"), things)
 
 

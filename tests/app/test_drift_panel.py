@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.drift.gate import conditions
+from app.drift.gate import conditions, quantity_name
 from app.workspace import BUNDLED, History, Workspace
 from relcore.catalog.catalog import SpaceSpec, load, renamed_spec
 from relcore.catalog.renamed import put_pairing
@@ -96,7 +96,7 @@ def test_the_page_and_the_command_give_the_same_digits(versions, new, capsys):
         (row["quantity"], row["group"] or "all rows", row["value"], row["noise"], "✓✗"[row["alarm"]])
         for row in found["checks"]
     }
-    names = {named.title: quantity for quantity, named in QUANTITIES.items()}
+    names = {quantity_name(quantity): quantity for quantity in QUANTITIES}
     columns = (table["quantity"].map(names), table["class"], table["value"], table["noise"], table[""])
     assert set(zip(*columns, strict=True)) == by_check
 
