@@ -431,7 +431,7 @@ def _view_key(pair: Match, workspace: Workspace) -> tuple:
 def view(pair: Match, workspace: Workspace) -> View:
     spec = workspace.view
     drawn = scene.drawn_view(pair.source, spec, _drawn_anchors(workspace), workspace.reduction)
-    return columns.with_color_column(pair, drawn, spec, cells(workspace))
+    return columns.with_color_column(pair, drawn, spec, cells(pair, workspace))
 
 
 def view_with_rows(pair: Match, workspace: Workspace, drawn: View, others: np.ndarray) -> View:
@@ -442,7 +442,8 @@ def view_with_rows(pair: Match, workspace: Workspace, drawn: View, others: np.nd
         categories[np.searchsorted(rows, drawn.rows)] = drawn.categories
         return replace(drawn, rows=rows, categories=categories)
     spec = replace(workspace.view, pivots=())
-    return columns.with_color_column(pair, same_rows(pair.source, spec, rows), spec, cells(workspace))
+    shown = same_rows(pair.source, spec, rows)
+    return columns.with_color_column(pair, shown, spec, cells(pair, workspace))
 
 
 @cached(
@@ -450,18 +451,19 @@ def view_with_rows(pair: Match, workspace: Workspace, drawn: View, others: np.nd
     key=lambda pair, drawn, now: (pair, drawn, now.view, now.look.second, _tables(now.look.second, now)),
 )
 def second_view(pair: Match, drawn: View, workspace: Workspace) -> View | None:
-    return scene.second_view(pair, drawn, workspace.view, workspace.look, cells(workspace))
+    return scene.second_view(pair, drawn, workspace.view, workspace.look, cells(pair, workspace))
 
 
-def cells(workspace: Workspace) -> columns.Cells:
-    """A function that returns the cells of a column: of a tag, or of the tables of the two spaces."""
+def cells(pair: Match, workspace: Workspace) -> columns.Cells:
+    """A function that returns the cells of a column: of a tag, for the rows of the pair, or of the tables of
+    the two spaces, which it reads when it is called."""
 
     def of_tables(name: str) -> pd.Series:
         return _cells(workspace.source, workspace.target)(name)
 
     if not workspace.tags:
         return of_tables
-    return columns.with_tags(of_tables, workspace.tags, load_space(workspace.source).index)
+    return columns.with_tags(of_tables, workspace.tags, pair.source.index)
 
 
 @cached(4, key=lambda *ends: (*ends, *map(table_stamp, ends)))
@@ -518,7 +520,7 @@ def rows_table(pair: Match, workspace: Workspace, rows: np.ndarray, items: Any =
     if items is not None and items.has_texts:
         texts = items.texts
     tables = _columns_of_tables(workspace)
-    return columns.rows_table(pair, rows, tables, cells(workspace), texts, workspace.tags)
+    return columns.rows_table(pair, rows, tables, cells(pair, workspace), texts, workspace.tags)
 
 
 def _facets_key(pair: Match, workspace: Workspace) -> tuple:
@@ -528,7 +530,8 @@ def _facets_key(pair: Match, workspace: Workspace) -> tuple:
 @cached(6, "Reading the columns …", key=_facets_key)
 def all_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
     """The columns by which the rows of the pair can be filtered."""
-    return filters.facets_of(pair, filters.filter_columns(pair, table_columns(workspace)), cells(workspace))
+    names = filters.filter_columns(pair, table_columns(workspace))
+    return filters.facets_of(pair, names, cells(pair, workspace))
 
 
 def workspace_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:

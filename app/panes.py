@@ -42,14 +42,18 @@ _FILTERS = "relscope.filters"
 
 @dataclass(frozen=True, eq=False)
 class PaneInputs:
-    """What the panes show: the matched models, the settings, the texts or pictures of the rows, and the
-    numbers (s,) of the selected rows. `edges` are, for each model, the numbers of a row and of its neighbour,
-    and 1 if they share a feature, (m, 3); () if no rows are joined by lines."""
+    """What the panes show: the matched models, the settings, the rows that these choose with their colours,
+    the texts or pictures of the rows, and the numbers (s,) of the selected rows. `facets` are the columns by
+    which rows can be filtered; () until the user opens the filters or sets one. `edges` are, for each model,
+    the numbers of a row and of its neighbour, and 1 if they share a feature, (m, 3); () if no rows are joined
+    by lines."""
 
     models: Match
     workspace: Workspace
+    view: View
     items: Items | None
     selected: np.ndarray
+    facets: tuple[Facet, ...] = ()
     edges: tuple[np.ndarray, ...] = ()
 
 
@@ -64,7 +68,21 @@ def inputs(
     selected = np.empty(0, dtype=int)
     if with_selection:
         selected = selected_rows(models)[1]
-    return PaneInputs(models, workspace, items_of(workspace), selected, edges)
+    return PaneInputs(
+        models=models,
+        workspace=workspace,
+        view=compute.view(models, workspace),
+        items=items_of(workspace),
+        selected=selected,
+        facets=_facets(models, workspace),
+        edges=edges,
+    )
+
+
+def _facets(models: Match, workspace: Workspace) -> tuple[Facet, ...]:
+    if not (workspace.look.filter or st.session_state.get(_FILTERS) == workspace.models):
+        return ()
+    return compute.workspace_facets(models, workspace)
 
 
 @dataclass(frozen=True)
@@ -114,11 +132,12 @@ def draw(asked: PaneInputs) -> Drawing:
     such as the results of a search, the ends of edges, and the anchors if they are few."""
     models = asked.models
     workspace = asked.workspace
-    view = compute.view(models, workspace)
+    view = asked.view
     widths = [space.dimension for space in models.spaces]
     panes = drawn_panes(workspace.panes, widths, workspace.reduction)
     panes = tuple(pane for pane in panes if pane in AXES or workspace.anchors) or (OWN,)
-    maps = {pane: _map_of(models, view, pane, workspace) for pane in panes}
+    reduced = _reduced(models, view, panes, workspace)
+    maps = {pane: _map_of(models, view, pane, workspace, reduced.get(pane)) for pane in panes}
     pictures: dict[str, Picture] = {pane: (drawn.coordinates, drawn.note) for pane, drawn in maps.items()}
     if _all_by_pca(maps):
         workspace = replace(workspace, reduction=replace(workspace.reduction, method="pca"))
@@ -143,7 +162,7 @@ def draw(asked: PaneInputs) -> Drawing:
     return Drawing(
         inputs=asked,
         workspace=workspace,
-        scene=_scene(asked, shown, pictures),
+        scene=_scene(asked, shown, compute.second_view(models, shown, workspace), pictures),
         view=shown,
         maps=maps,
         sheet=sheet_of(models, shown, asked.items),
@@ -158,13 +177,26 @@ def draw(asked: PaneInputs) -> Drawing:
     )
 
 
-def _map_of(models: Match, view: View, pane: str, workspace: Workspace) -> DrawnMap:
-    """The map of a pane. UMAP and t-SNE run as a job; until it is done, another map is drawn."""
+def _reduced(
+    models: Match, view: View, panes: Sequence[str], workspace: Workspace
+) -> dict[str, Picture | Job]:
+    """For each pane that shows a map by UMAP or t-SNE, the map or, until it is done, the job that computes
+    it."""
+    if workspace.reduction.method == "pca":
+        return {}
+    settings = (workspace.anchors, workspace.projection, workspace.reduction)
+    return {pane: jobs.reduction(models, view, pane, *settings) for pane in panes if pane != TWO}
+
+
+def _map_of(
+    models: Match, view: View, pane: str, workspace: Workspace, result: Picture | Job | None
+) -> DrawnMap:
+    """The map of a pane. `result` is None for a map by PCA, and else that of `_reduced`. While this is a job,
+    another map is drawn."""
     method = workspace.reduction.method
     settings = (models, view, pane, workspace.anchors, workspace.projection, workspace.reduction)
-    if method == "pca" or pane == TWO:
+    if result is None:
         return DrawnMap(*compute.pca_coordinates(*settings))
-    result = jobs.reduction(*settings)
     # The last finished maps of this session, each with its anchors. The newest is the last one.
     finished = st.session_state.setdefault("relscope.maps", {})
     place = compute.pair_key(models), view.digest, pane, method, workspace.reduction.n_components
@@ -222,17 +254,17 @@ def _rows_to_add(asked: PaneInputs, view: View) -> np.ndarray:
     return others
 
 
-def _scene(asked: PaneInputs, view: View, pictures: Mapping[str, Picture]) -> Scene:
+def _scene(asked: PaneInputs, view: View, second: View | None, pictures: Mapping[str, Picture]) -> Scene:
+    """The scene of the drawn rows with their maps. `second` has their second colouring, if there is one."""
     models = asked.models
     workspace = asked.workspace
     look = workspace.look
     scene = assemble_scene(models.spaces, view, pictures, workspace.anchors)
-    second = compute.second_view(models, view, workspace)
     clusters = None
     if look.named and lacks_names(view, second):
         clusters = _named_clusters(models, view, scene.panes[0].coordinates, asked.items)
     texts, notes = hover_columns(models, view, asked.items, workspace.view.color_by != "labels")
-    scene = with_look(scene, look, second, clusters, _facets(asked, view))
+    scene = with_look(scene, look, second, clusters, of_rows(asked.facets, view.rows))
     return replace(
         scene,
         texts=texts,
@@ -253,22 +285,13 @@ def _named_clusters(
     return named_clusters(models.source, view.rows, coordinates, texts, models.target)
 
 
-def _facets(asked: PaneInputs, view: View) -> tuple[Facet, ...]:
-    """The columns by which the drawn rows can be filtered. Returns () until the user opens the filters or
-    sets one."""
-    workspace = asked.workspace
-    if not (workspace.look.filter or st.session_state.get(_FILTERS) == workspace.models):
-        return ()
-    return of_rows(compute.workspace_facets(asked.models, workspace), view.rows)
-
-
 def _passing(asked: PaneInputs) -> tuple[int, int] | None:
     """How many of all rows pass the filter, and the number of rows. None without a filter."""
-    workspace = asked.workspace
-    if not workspace.look.filter:
+    conditions = asked.workspace.look.filter
+    if not conditions:
         return None
     n = len(asked.models)
-    met = passing(compute.workspace_facets(asked.models, workspace), workspace.look.filter, n)
+    met = passing(asked.facets, conditions, n)
     return int(np.count_nonzero(met)), n
 
 

@@ -101,4 +101,4 @@ with side:
         row_table.draw(workspace, pair)
     inspector(pair)
 
-EXPLORE.draw_tabs(workspace, models, compute.view(models, workspace))
+EXPLORE.draw_tabs(workspace, models, drawing.inputs.view)

@@ -49,12 +49,21 @@ def test_a_selection_gets_a_tag_that_colours_filters_and_is_undone(page):
     table = _table(page.workspace, pair, rows, None)
     assert table["odd"].tolist() == [True, True, True, False, False]
     assert table["late"].tolist() == [False, False, True, True, False]
-    both = cells_in(pair, rows, "tag", compute.cells(page.workspace))
+    both = cells_in(pair, rows, "tag", compute.cells(pair, page.workspace))
     assert both == ["odd", "odd", "odd + late", "late", ""]
     page.click("history.undo").click("history.undo").click("history.undo")
     assert page.workspace.tags == ()
     assert page.workspace.view.color_by == "pivots"
     assert not page.errors
+
+
+def test_cells_of_a_tag_need_no_loaded_space(make_workspace, monkeypatch):
+    workspace = make_workspace(60)
+    pair = compute.matched_models(*workspace.models)
+    tagged = replace(workspace, tags=(("odd", ("r3", "r5")),))
+    monkeypatch.delattr(compute, "load_space")
+    cells = compute.cells(pair, tagged)
+    assert cells_in(pair, np.array([3, 4]), "odd", cells) == ["odd", ""]
 
 
 def test_a_menu_confirms_a_tag_and_offers_its_colours(page):
