@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, results, session
 from app.glossary.card import caption
@@ -21,8 +24,9 @@ from relcore.linking.links_found import links_table
 from relcore.linking.pictures import BootstrapRounds, BootstrapScores
 
 
-def draw(setup: BootstrapSetup, used: bool = False) -> None:
-    """Draw the page. `used` is True if the session already uses the linked spaces and their anchors."""
+def draw(setup: BootstrapSetup, used: bool = False, above: DeltaGenerator | None = None) -> None:
+    """Draw the job, and the links in the place `above`. `used` is True if the session already uses the linked
+    spaces and their anchors."""
     specs = (setup.source_spec, setup.target_spec)
     outcome = results.result_of(setup.spec, specs, label="Link", details=setup.details)
     if outcome is not None or queue().job(setup.spec.key((setup.source, setup.target))):
@@ -30,6 +34,15 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     if outcome is None:
         draw_finished_links(specs, "bootstrap")
         return
+    with above or nullcontext():
+        _draw_links(setup, outcome, used)
+        if above:
+            st.subheader("Link again", anchor=False)
+
+
+def _draw_links(setup: BootstrapSetup, outcome: Outcome, used: bool) -> None:
+    """Draw what was found, with a button that uses it, the links, and how they were tested."""
+    specs = (setup.source_spec, setup.target_spec)
     result = outcome.result
     if outcome.linked:
         show = st.success
@@ -101,7 +114,10 @@ def page(workspace: Workspace) -> None:
     if (used := in_use(workspace)) is not None:
         show_linked_notice()
         draw(used, used=True)
-    elif (setup := choose(workspace)) is not None:
-        draw(setup)
-    else:
+        return
+    above = st.container()  # the links, once they are found
+    setup = choose(workspace)
+    if setup is None:
         draw_finished_links((workspace.source, workspace.target), "bootstrap")
+    else:
+        draw(setup, above=above)

@@ -204,6 +204,7 @@ def control(runs: StudyRuns) -> None:
             st.caption(
                 f"{stopped}{n_workers} runs at a time. Finished runs are saved: you"
                 " can leave this page, or stop and resume. A stopped run starts again from its beginning."
+                f" {_measured_where(runs)}"
             )
         return
     # `made` says that these runs come with Relscope.
@@ -234,7 +235,8 @@ def control(runs: StudyRuns) -> None:
                 verb = f"Resume: {n_here:,} of {total} done"
             st.button(
                 f"{verb}{_price(runs, own=True)}",
-                help="Computes these runs again here, in place of Relscope's. You can stop and resume.",
+                help="Computes these runs again here, in place of Relscope's. You can stop and resume."
+                f" {_measured_where(runs)}",
                 **start,
             )
 
@@ -250,7 +252,11 @@ def _own_in_words(runs: StudyRuns) -> str:
     came = runs.bundled_table(store)
     if len(came) < len(runs):
         return text
-    return f"{text} The same runs that came with Relscope: {runs.study.conclusion(runs.spec.settings, came)}"
+    settings = runs.spec.settings
+    conclusion = runs.study.conclusion(settings, came)
+    if conclusion == runs.study.conclusion(settings, _table(runs)):
+        return f"{text} The same runs that came with Relscope show the same."
+    return f"{text} The same runs that came with Relscope: {conclusion}"
 
 
 @st.fragment(run_every=1.0)
@@ -344,6 +350,13 @@ def _price(runs: StudyRuns, own: bool = False) -> str:
     return f" · {cost_in_words(runs.pace(store) * runs.expected(store, n_workers, own))}{so_far}"
 
 
+def _measured_where(runs: StudyRuns) -> str:
+    """A sentence that says on which machine the runs were measured whose time the `_price` tells."""
+    if len(runs.missing(queue().store, own=True)) < len(runs):
+        return "The time is estimated from the runs of this machine."
+    return "The time was measured on another machine; here it may be longer or shorter."
+
+
 def draw(runs: StudyRuns) -> None:
     if runs.progress(queue()).under_way:
         _live(runs)
@@ -373,6 +386,7 @@ def _results(runs: StudyRuns, live: bool) -> None:
     report = study_report(runs, table, queue().store)
     # The progress bar shows the counts, so leave them out of the sentence.
     if live:
+        st.caption("The answer and the chart follow the bar some seconds later, so they may have fewer runs.")
         sentence = report.sentence.partition(" So far: ")[0]
     else:
         sentence = report.sentence

@@ -19,9 +19,11 @@ from app.plain_text import plain, plain_html
 from app.tables import report_table
 from app.training import following, two_here
 from app.workspace import Workspace
+from relcore.base.access import readable_path
 from relcore.base.errors import SpaceError
 from relcore.figures.charts import MovingPanels
 from relcore.training.agreement import AXES, TO_LAST, TrainingResult, TrainingSpec
+from relcore.training.beside import LABELS
 from relcore.training.chart import TrainingChart
 from relcore.training.runs import Run, open_run, open_runs
 
@@ -30,6 +32,7 @@ _READ = "relscope.training-read"
 _REST = 10.0  # seconds after which the tables of growing runs are drawn again
 _HEIGHT = 380  # pixels of a map
 _SECONDS = 0.2  # between two looks for new frames
+_DEPTH = 3  # levels of a folder of runs: run, step, layer
 _STEP = {
     "here": "A step is an epoch: each training digit is shown once.",
     "folder": "A step is what the training counted, such as a batch or an epoch.",
@@ -77,11 +80,40 @@ class TrainingInputs:
     axes: str
 
     def runs(self) -> list[Run]:
-        return [open_run(place) for place, *_ in self.places]
+        return read_runs(self.folder)
 
     @property
     def growing(self) -> bool:
         return any(growing for *_, growing in self.places)
+
+
+def read_runs(folder: str) -> list[Run]:
+    """The runs of a folder, which are read again only if one of its files has changed. Whether a training
+    still runs is no file, so runs that grow are always read."""
+    runs = _read_runs(folder)
+    if any(run.growing for run in runs):
+        return open_runs(folder)
+    return runs
+
+
+def _stamps(folder: str) -> tuple[str, tuple[tuple[str, int, int], ...]]:
+    """The names, modification times and sizes of the files in a folder of runs, and of the labels beside
+    it."""
+    place = readable_path(folder, uploads=False)
+    files = [place.parent / LABELS]
+    for depth in range(1, _DEPTH + 1):
+        files += place.glob("/".join("*" * depth))
+    found = []
+    for path in sorted(files):
+        with suppress(OSError):  # removed meanwhile, or not there
+            about = path.stat()
+            found.append((str(path), about.st_mtime_ns, about.st_size))
+    return str(place), tuple(found)
+
+
+@compute.cached(4, key=_stamps)
+def _read_runs(folder: str) -> list[Run]:
+    return open_runs(folder)
 
 
 def draw(workspace: Workspace) -> None:
@@ -119,7 +151,7 @@ def _place_of(folder: str) -> DeltaGenerator:
     place = st.empty()
     waiting = st.spinner(f"Reading the checkpoints in {plain(folder)} …", show_time=True)
     with place, waiting, suppress(SpaceError):  # the panel reads the folder again and tells what is wrong
-        runs = open_runs(folder)
+        runs = read_runs(folder)
         if common := _common_layers(runs):
             _result_of(folder, runs, TrainingSpec(common[-1]))
     st.session_state[_READ] = folder
@@ -140,7 +172,7 @@ def inputs(workspace: Workspace) -> TrainingInputs | None:
         if place == "here":
             two_here.say_what_comes()
         return None
-    runs = open_runs(folder)
+    runs = read_runs(folder)
     common = _common_layers(runs)
     if not common:
         raise SpaceError(f"{folder}: expected a layer that all runs have, got none; watch the same layers")
@@ -210,7 +242,7 @@ def draw_result(asked: TrainingInputs, result: TrainingResult) -> None:
 
 def draw_film(folder: str, key: str, height: int) -> None:
     """Draw the runs of a folder, which have one layer, with the lines of their scores."""
-    runs = open_runs(folder)
+    runs = read_runs(folder)
     result = _compared(_places(runs), TrainingSpec())
     _play(result.panels(), key, height)
 

@@ -15,6 +15,7 @@ _DATA = {
     "words": "The words that both bundled spaces have, Word2Vec and FastText of the same novels.",
 }
 _SESSION = "The two spaces of the session."
+_ELSEWHERE = "Data of this study's own; see Method details."
 _TERMS = {
     "relative": "a row as its similarities to the anchors",
     "whitened": "relative rows from which the similarities of anchors to each other are taken out",
@@ -26,13 +27,17 @@ _TERMS = {
 
 
 def data_in_words(study: Study, options: Settings) -> str:
-    """The data of a study with these options, in a sentence or two; "" if they are not known."""
+    """The data of a study with these options, in a sentence or two. A study on data of its own has the help
+    of its option ``data``; without one, the sentence says where they are described."""
     if options.get("spaces"):
         return _SESSION
     chosen = options.get("data", study.data)
     if isinstance(chosen, str):
         chosen = (chosen,)
-    return " ".join(_DATA[name] for name in chosen if name in _DATA)
+    if all(name in _DATA for name in chosen):
+        return " ".join(_DATA[name] for name in chosen)
+    help_texts = [option.help for option in study.options if option.name == "data" and option.help]
+    return " ".join(help_texts) or _ELSEWHERE
 
 
 def terms_in(text: str) -> list[str]:

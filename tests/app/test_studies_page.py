@@ -109,6 +109,13 @@ def test_own_runs_tell_their_date_and_what_the_bundled_ones_show(first_start):
     first_start.run()
     assert "All done. 60 runs, computed here until 2023-11-1" in first_start.captions
     assert ", 60 min on one core." in first_start.captions
+    assert "The same runs that came with Relscope show the same." in first_start.captions
+    for number, key in enumerate(runs.keys):
+        entry = store.get(key)
+        values = {**entry.metadata["values"], "accuracy": number / 100}
+        store.put(key, entry.arrays, {**entry.metadata, "values": values})
+    panel._rows.clear()
+    first_start.run()
     conclusion = study.conclusion(runs.spec.settings, runs.bundled_table(store))
     assert conclusion
     assert f"The same runs that came with Relscope: {plain(conclusion)}" in first_start.captions

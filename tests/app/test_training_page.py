@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 
 from app.training import panel
@@ -47,3 +48,23 @@ def test_runs_of_a_folder_are_drawn_and_a_wrong_folder_is_an_error(make_workspac
     assert "There is no folder" in session.errors[0]
     assert not session.players
     assert [block.value for block in session.code] == [loop, tree], "how a folder looks stays in sight"
+
+
+def test_checkpoints_are_read_again_only_after_a_change(tmp_path, monkeypatch):
+    read = []
+    open_runs = panel.open_runs
+    monkeypatch.setattr(panel, "open_runs", lambda folder: read.append(folder) or open_runs(folder))
+    run = tmp_path / "runs" / "first"
+    run.mkdir(parents=True)
+    rows = np.random.default_rng(0).normal(size=(3, 6, 2))
+    for step in (0, 1):
+        np.save(run / f"step-{step}.npy", rows[step])
+    folder = str(tmp_path / "runs")
+    assert [len(one) for one in panel.read_runs(folder)] == [2]
+    panel.read_runs(folder)
+    assert len(read) == 1
+    np.save(run / "step-2.npy", rows[2])
+    assert [len(one) for one in panel.read_runs(folder)] == [3]
+    (tmp_path / "runs" / "labels.txt").write_text("a\n" * 6)
+    assert panel.read_runs(folder)[0].labels.tolist() == ["a"] * 6
+    assert len(read) == 3

@@ -23,7 +23,8 @@ from relcore.studies.pruning import BestCellChance, cells_of, inversion_sweep
 from relcore.studies.relative_training import absolute_and_relative_accuracy
 from relcore.studies.report import StudyChart
 from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec, study_of
+from relcore.studies.study import Option, StudySpec, study_of
+from relcore.studies.terms import data_in_words
 
 
 @pytest.fixture
@@ -212,3 +213,14 @@ def test_recipe_draws_same_numbers_again_from_store(stored):
     first = again.table().iloc[0]
     assert (first.x, first.y) == pytest.approx((2, 0.512))
     assert b"anchors 2, relative" in again.bytes("tex")
+
+
+def test_a_study_tells_its_data_also_if_they_are_its_own():
+    class Own:
+        data = ""
+        options = (Option("data", "On", ("mixture", "words"), ("mixture",), many=True, help="Mixture: two."),)
+
+    assert data_in_words(Own, {"data": ("mixture",)}) == "Mixture: two."
+    assert "both bundled spaces" in data_in_words(Own, {"data": ("words",)})
+    Own.options = ()
+    assert "see Method details" in data_in_words(Own, {})
