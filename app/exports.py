@@ -71,8 +71,8 @@ def chart(
 def _each_click_once(picked: Callable[[Sequence[Mapping[str, Any]]], None], key: str) -> Callable[[], None]:
     """A callback of a chart that hands on each click once.
 
-    A click that draws another chart instead comes a second time if a fragment draws itself again meanwhile,
-    as the progress of a job does: the browser still sends the click with it.
+    Streamlit may report a click twice. If the click replaces the chart, and a fragment such as the progress
+    of a job is drawn again before the browser has the new chart, the browser sends the same click again.
     """
     answered: list[Any] = [None]
 

@@ -217,7 +217,8 @@ def restore() -> None:
 
 
 def _find(folder: Path) -> None:
-    own = st.session_state[_STATE] = _Tab(folder)
+    own = _Tab(folder)
+    st.session_state[_STATE] = own
     query = _settings()
     tab = st.query_params.get(TAB, "")
     files = saved_files(folder)

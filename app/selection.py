@@ -27,7 +27,8 @@ def selected_rows(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
             known = ids
         else:
             known = tuple(compress(ids, there))
-        st.session_state[_KEPT] = kept = ids, key, known, rows[there]
+        kept = (ids, key, known, rows[there])
+        st.session_state[_KEPT] = kept
     return kept[2:]
 
 

@@ -145,8 +145,10 @@ def key_in(cookies: Mapping[str, Any]) -> str:
     found = None
     if isinstance(sent, str):
         found = _KEY.fullmatch(sent)
-    if found and is_same(found[2], signature("key", found[1])):
-        return found[1]
+    if found:
+        key, signed = found.groups()
+        if is_same(signed, signature("key", key)):
+            return key
     return ""
 
 

@@ -52,7 +52,8 @@ _EARLIER = "relscope.dropped-earlier"
 def forget() -> None:
     """Forget the uploaded files after they were loaded as spaces. They are shown until the user leaves the
     page."""
-    st.session_state[_DROPPED] = st.session_state[_EARLIER] = ()
+    st.session_state[_DROPPED] = ()
+    st.session_state[_EARLIER] = ()
 
 
 def _dropped_earlier() -> tuple[Path, ...]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -59,9 +59,16 @@ _said: ContextVar[DeltaGenerator | None] = ContextVar("what waiting shows", defa
 
 _opens: ContextVar[bool] = ContextVar("whether this run opens its page", default=False)
 
-# What this run still has to draw: the place, the container of its toolbar, and whether the browser already
-# shows this place.
-_awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("awaited toolbar", default=None)
+
+class _Awaited(NamedTuple):
+    """The toolbar that this run still has to draw."""
+
+    place: Place
+    bar: DeltaGenerator
+    is_shown: bool  # whether the browser already shows this place
+
+
+_awaited: ContextVar[_Awaited | None] = ContextVar("awaited toolbar", default=None)
 
 
 def lead_to_opened(place: Place | None) -> None:
@@ -105,7 +112,7 @@ def around(place: Place | None) -> Iterator[None]:
         return
     drawn = st.session_state.get(_DRAWN)
     bar = st.container(key="toolbar")
-    _awaited.set((place, bar, drawn == place.name))
+    _awaited.set(_Awaited(place, bar, drawn == place.name))
     _opens.set(drawn != place.name)
     if place is not EXPLORE or drawn not in (place.name, None):
         _draw()
@@ -126,7 +133,7 @@ def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[
     panes on the page. If the browser shows nothing yet and the scores are slow (not `scored_quickly`), the
     toolbar and `above` are drawn first."""
     awaited = _awaited.get()
-    if awaited is None or not (awaited[2] or scored_quickly):
+    if awaited is None or not (awaited.is_shown or scored_quickly):
         _draw()
         above()
         yield

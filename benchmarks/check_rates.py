@@ -17,7 +17,7 @@ nothing    one model, the ten kinds of `controls` and ten more, with and without
 search     nDCG@10 of a mixed collection, by one query, by two, and repaired, on judged collections; needs RELSCOPE_DATA
 size       seconds and memory of 20,000 rows with 200 trusted ones, in a process of its own
 
-The last four, alone in `--out`, make whose_rates.md.
+If `--out` has only draws of the last four parts, `--table` makes whose_rates.md instead.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ say how often the right class is named, and the recipe where the model is at han
 anchors do beside texts drawn at random. It needs MiniLM, and the folders trec and multi30k in RELSCOPE_DATA;
 about 15 minutes of one core.
 
-``designs`` reads passports' verdicts on changes that set no limit.
+``designs`` measures the verdicts of passports on changes that were not used to choose a limit.
 """
 
 from __future__ import annotations
@@ -441,8 +441,8 @@ def on_grid(X: np.ndarray, levels: int, axis: int) -> np.ndarray:
 def mixtures(
     X: np.ndarray, others: Mapping[str, np.ndarray], rng: np.random.Generator
 ) -> dict[str, tuple[str, np.ndarray]]:
-    """Name → "mixed" and X (n, d), of which 5, 30 and 50 % of the rows are rotated, or of another model that
-    is padded, rotated and of the same lengths, or of another recipe."""
+    """Name → "mixed" and the vectors X (n, d) with 5, 30 or 50 % of the rows replaced: by rotated rows, by rows
+    of another model (padded, rotated and scaled to the same lengths), or by rows of another recipe."""
     rotation = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0]
     found = {}
     for name, rows in {"rotated": X, **others}.items():

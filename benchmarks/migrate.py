@@ -514,7 +514,8 @@ CUT_TO = 64
 
 
 def compress(folder: Path, out: Path, only: list[str]) -> None:
-    """Write a line for each option on each cheaper index, 300 pairs; and a bridge cut to 64 dimensions."""
+    """Write a line for each option on each cheaper index, and one for bridges cut to 64 dimensions. Adapters learn
+    from 300 pairs."""
     with out.open("a") as stream:
         for name, change in product(only, COMPRESSED):
             taken = queries_of(folder, name, change)

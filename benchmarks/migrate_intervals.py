@@ -144,7 +144,7 @@ def shortened(rows: np.ndarray, d: int) -> np.ndarray:
 
 
 def citations(folder: Path, name: str) -> Iterator[Queries]:
-    """Papers by the words of their abstracts, and by the words of the papers that they cite and their own."""
+    """Papers by two models: the words of their abstracts; and these words with those of the cited papers."""
     sys.path.append(str(Path(__file__).parents[1] / "plugins" / "studies"))
     from relscope_studies.graphs import read_matrix, unpickle_listed
 

@@ -292,8 +292,9 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module 'relcore' has no attribute {name!r}")
     if name in _FOLDERS or _MODULES[name] == name:  # a folder or a module of this name
         return import_module(f"relcore.{name}")
-    found = globals()[name] = _public(name)
-    return found
+    value = _public(name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

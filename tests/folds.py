@@ -126,7 +126,7 @@ def is_long(node: ast.AST) -> bool:
 
 
 def hides_choice(parent: ast.AST, node: ast.IfExp) -> bool:
-    """Whether a choice is a part of an expression that a reader takes for one value."""
+    """Whether a choice is hidden inside an expression that looks like one value."""
     if isinstance(parent, STATEMENTS):
         return False
     if isinstance(parent, ast.keyword) and parent.arg is None:  # f(**(a if c else b))

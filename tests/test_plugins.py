@@ -73,7 +73,7 @@ def installed_package(source, folder):
 
 @pytest.fixture
 def look(monkeypatch, tmp_path):
-    """``look(folder)``: as a program that starts with this folder on its path; undone at the end."""
+    """``look(folder)``: look for plugins as a program does that starts with this folder on its path."""
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.delitem(sys.modules, "relscope_measures", raising=False)  # that of plugins/, until the end
     before = set(sys.modules)
@@ -391,7 +391,8 @@ def test_an_error_in_a_score_names_the_plugin(look, tmp_path, files, installed):
 
 
 def test_names_of_the_command_line_stay_those_of_relscope(look, tmp_path, capsys):
-    """A setting or a second name that Relscope has: the first is left to .json files, the second is ours."""
+    """A plugin has a setting and a short name that Relscope has, too. Only .json files can give the setting, and the
+    short name stands for the encoder of Relscope."""
     code = ENCODER_CODE.replace("width: int = 3", "width: int = 3\n    limit: int = 1\n    short = 'tfidf'")
     points = {"encoders:zeros": "toy_toy:Zeros", "encoders:cnn": "toy_toy:Zeros"}
     look(package(tmp_path / "site", points, code))

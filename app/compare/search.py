@@ -133,7 +133,8 @@ def search_box(pair: Match, key: str) -> None:
             session.select(_search(pair, workspace, query.strip(), rows).ids)
         except SpaceError as error:  # shown beside the search box, not above the page
             messages.warning(error)
-            picked = query = ""
+            picked = ""
+            query = ""
     _ask_with_a_file(f"{key}.file")
     if picked or query:
         st.rerun()  # draw the whole page with the new selection
@@ -199,7 +200,8 @@ def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows)
         asked = query
     else:
         asked = f"a vector of {len(vector)} numbers"
-    found = st.session_state[_FOUND] = Found(asked, compute.pair_key(pair), ids, ranking)
+    found = Found(asked, compute.pair_key(pair), ids, ranking)
+    st.session_state[_FOUND] = found
     save_value(_FOUND, query)
     return found
 

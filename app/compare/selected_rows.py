@@ -93,7 +93,8 @@ def _uses(
     help_crop = "Adds both spaces again, with the selected rows only"
     too_many = len(rows) > MOST_KEPT
     if too_many:
-        help_keep = help_crop = f"Takes at most {MOST_KEPT:,} rows"
+        help_keep = f"Takes at most {MOST_KEPT:,} rows"
+        help_crop = help_keep
     st.button(
         "Keep these",
         icon=":material/filter_alt:",

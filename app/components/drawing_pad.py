@@ -33,9 +33,13 @@ def drawing_pad(key: str, label: str, size: int) -> Image | None:
     """
     before = st.session_state.get(_DRAWN, "")
     sent = _latest_picture(_mount, key, label, size, before)
-    st.session_state[_DRAWN] = sent = before if sent is None else sent
+    if sent is None:
+        sent = before
+    st.session_state[_DRAWN] = sent
     picture = read_picture(sent)
-    return picture and picture.convert("L")
+    if picture is None:
+        return None
+    return picture.convert("L")
 
 
 def camera(key: str, label: str, size: int = 220) -> Image | None:
@@ -52,7 +56,8 @@ def _latest_picture(mount: Callable, key: str, label: str, size: int, before: st
     one."""
     # When this count rises, the browser knows that its last picture was answered, and sends the next.
     count = f"{key}:answered"
-    st.session_state[count] = number = st.session_state.get(count, 0) + 1
+    number = st.session_state.get(count, 0) + 1
+    st.session_state[count] = number
     data = {"label": label, "size": size, "answered": number, "before": before}
     # The callback need not do anything: Streamlit keeps the picture for the next run.
     return mount(key=key, data=data, default={"picture": None}, on_picture_change=lambda: None).picture

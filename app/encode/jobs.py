@@ -133,7 +133,9 @@ def _encoder(spec: SpaceSpec) -> tuple:
 
 
 def _items(spec: SpaceSpec) -> DatasetSpec | None:
-    return spec.dataset and replace(spec.dataset, column="", label_column="")
+    if spec.dataset is None:
+        return None
+    return replace(spec.dataset, column="", label_column="")
 
 
 def _specs_of(job: Job) -> list[SpaceSpec]:

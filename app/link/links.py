@@ -174,7 +174,8 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
             table, look = _table(setup, pairs)
             st.dataframe(table, key="bootstrap.list", hide_index=True, height=_height(pairs), **look)
         return
-    places = np.arange(n := len(links))
+    n = len(links)
+    places = np.arange(n)
     wrong = [row for row, (own, other) in enumerate(links) if own != other]
     if n > 3 * _SAMPLED:
         middle = (n - _SAMPLED) // 2
@@ -190,7 +191,8 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
             text = "The surest, middle and least sure links, four of each, and some wrong ones."
         text += " Rank 1 is the surest."
         caption(text)
-        table, look = _table(setup, sample := [links[place] for place in places])
+        sample = [links[place] for place in places]
+        table, look = _table(setup, sample)
         table.insert(0, "rank", places + 1)
         if n > 3 * _SAMPLED:  # the ranks jump between the parts, so a column names the part
             parts = {range(_SAMPLED): "surest", range(n - _SAMPLED, n): "least sure"}

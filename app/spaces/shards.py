@@ -140,4 +140,7 @@ def _shares_of_rows(samples: Sequence[SpaceSpec], labels: Mapping[SpaceSpec, str
 def command(source: SpaceSpec, target: SpaceSpec) -> str:
     """The command that scores every row of the folders from which two samples were drawn."""
     whole = any(not is_address(spec.name) and is_one_space(Path(spec.name)) for spec in (source, target))
-    return shlex.join(["relscope", "compare", source.name, target.name, *["--shards"] * whole])
+    words = ["relscope", "compare", source.name, target.name]
+    if whole:
+        words.append("--shards")
+    return shlex.join(words)

@@ -242,8 +242,8 @@ def control(runs: StudyRuns) -> None:
 
 
 def _own_in_words(runs: StudyRuns) -> str:
-    """How many runs there are, all of which were computed here, when the last one ended and how long they
-    took; and what the same runs that came with Relscope show."""
+    """A text on runs that were all computed here: their number, the end of the last one, and their time. If
+    the same runs came with Relscope, it ends with their conclusion."""
     store = queue().store
     facts = [entry.metadata for key in runs.keys if (entry := store.summary(key))]
     ended = datetime.fromtimestamp(max(one.get("finished", 0.0) for one in facts))

@@ -29,7 +29,7 @@ from relcore.check.repair import map_to_space
 from relcore.scores.relevance import ndcg, relevance_matrix
 
 WHOSE_PARTS = ("whose", "nothing", "search", "size")
-FRESH = 301_300  # first draw of the parts whose draws chose nothing
+FRESH = 301_300  # first draw of the parts for which no limit was chosen on a draw
 MODES = ("same", "shifted", "none")  # trusted rows: of the collection's texts, of other texts, none
 NUMBER = 1500
 TRUSTED = 200

@@ -122,8 +122,8 @@ def _cells(some: pd.DataFrame) -> pd.DataFrame:
 
 
 def _written_cells(lines: Iterable[str]) -> pd.DataFrame:
-    """The sums of each cell of a table's lines. Kinds stand before the other models, of which one has the name
-    of a kind, so the last line of a cell counts."""
+    """The sums of each cell of a table's lines. If two lines have the same cell, the last one counts: a kind and
+    one of the other models have the same name, and the kinds come first."""
     rows = {}
     models = {other for others in WHOSE_KINDS.values() for other in others}
     for line in lines:

@@ -68,8 +68,8 @@ Made = tuple[LatentSpace, LatentSpace, RowItems]
 
 
 def repeats_of(make: Callable[[np.random.Generator], Made | None], rng: np.random.Generator) -> list[Repeat]:
-    """The reasons of two thirds of the rows, each measured on the last third. Neighbours are sought among all
-    rows. No reasons if the pair cannot be made here."""
+    """Find reasons on two thirds of the rows, and measure each on the last third. Neighbours are sought among
+    all rows. Returns [] if this machine lacks the data of the pair."""
     made = make(rng)
     if made is None:
         return []

@@ -118,8 +118,9 @@ class AuditOutcome(Reported):
             notes = [f"{more:,} more pairs are suspect; --csv lists all."]
         tables = [Table("rows", every, cells if len(suspects) else ())]
         if self.scores:
-            n = counted(next(iter(next(iter(self.scores.values())).values())).n, "held-out row")
-            caption = f"Relative scores on {n}, no anchor among them."
+            by_metric = next(iter(self.scores.values()))
+            n = next(iter(by_metric.values())).n  # the same for all scores
+            caption = f"Relative scores on {counted(n, 'held-out row')}, no anchor among them."
             tables.append(Table(shown=self._rows_of_scores(), caption=caption))
         return Report(self.headline, tables, facts, notes, figures)
 

@@ -46,7 +46,8 @@ class MadeOnce(Generic[Made]):
         if known is None or known[0]() is not array:
             # When the array dies, this callback runs before another array can get the same id().
             ref = weakref.ref(array, lambda _: self._kept.pop(number, None))
-            self._kept[number] = known = ref, self.make(array)
+            known = (ref, self.make(array))
+            self._kept[number] = known
         return known[1]
 
 

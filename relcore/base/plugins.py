@@ -92,17 +92,17 @@ def load(family: str, where: str, plugin: str) -> Any:
             code = getattr(code, part)
     except (Exception, SystemExit) as error:  # importing a module may raise anything
         raise _broken(plugin, f"{where} to be imported", f"{type(error).__name__}: {error}") from error
-    base = _BASES[family].partition(":")
-    if not base[0]:
+    module, _, base = _BASES[family].partition(":")
+    if not module:
         if not callable(code):
             raise _broken(plugin, f"a function as {where}", type(code).__name__)
         return code
-    expected = getattr(import_module(base[0]), base[2])
+    expected = getattr(import_module(module), base)
     if family in _INSTANCES:
         if not isinstance(code, expected):
-            raise _broken(plugin, f"a {base[2]} as {where}", type(code).__name__)
+            raise _broken(plugin, f"a {base} as {where}", type(code).__name__)
     elif not isclass(code) or not issubclass(code, expected):
-        raise _broken(plugin, f"a subclass of {base[2]} as {where}", repr(code))
+        raise _broken(plugin, f"a subclass of {base} as {where}", repr(code))
     elif lacking := sorted(getattr(code, "__abstractmethods__", ())):
         raise _broken(plugin, f"{where} to have {', '.join(lacking)}", "none")
     return code

@@ -54,7 +54,8 @@ class Task(ABC, Generic[Result]):
 
     @abstractmethod
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """Roughly how many seconds the task takes on two cores."""
+        """Roughly how many seconds the task takes on two cores. The factors in a formula are rounded
+        measurements: seconds for each row, number or pair."""
 
     @abstractmethod
     def run(self, spaces: Sequence[LatentSpace], store: Store, report: Progress = silent) -> Result:

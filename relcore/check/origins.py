@@ -194,9 +194,9 @@ class _Fit(NamedTuple):
 
 
 class _Sides(NamedTuple):
-    """Both distributions by each half of the dimensions, the slope of the parts by the dimensions that did
-    not find them, and how far the part found by half of the dimensions has the rows of the whole fit
-    (intersection ÷ union). Of both numbers, the less favourable half counts.
+    """Both distributions by each half of the dimensions, and two numbers: the slope of the parts on the
+    dimensions that did not find them, and the overlap (intersection ÷ union) of the part that half of the
+    dimensions finds with the part of the whole fit. Of each number, the less favourable half counts.
 
     Of one model's rows, those that are large on some axes make parts whose slope is low on these axes alone.
     A part that also has rows of the other model is not found again by half of the dimensions.
@@ -395,8 +395,9 @@ def _assigned(pool: _Pool, part: np.ndarray, steps: int) -> np.ndarray | None:
 
 
 def _fit(pool: _Pool, part: np.ndarray) -> _Fit | None:
-    """Fit both models to a part that was found on the first rows, and again to the rows above the cut, until
-    all of them are: rows that are rare in both models go back to the first one."""
+    """Fit both models to a part that was found on the first rows. Then repeat: move the rows below the cut
+    back to the first model, and fit again, until no row of the second model is below the cut. This moves rows
+    that are rare in both models."""
     models = _models(pool.first(len(part)), part)
     fit = None
     for _ in range(1 + _REFITS):

@@ -106,9 +106,11 @@ def _look(scores: np.ndarray, epsilon: float) -> InterimLook:
     order = np.argsort(-means, kind="stable").tolist()
     leads = {model: _leads(scores, model) for model in order}
     sure = [model for model in order if all(lead.low > -epsilon for lead in leads[model] if lead)]
-    best = (sure or order)[0]
-    more = 0
-    if not sure:
+    if sure:
+        best = sure[0]
+        more = 0
+    else:
+        best = order[0]
         more = _more(scores, best, epsilon)
     return InterimLook(len(scores), tuple(means.tolist()), best, leads[best], bool(sure), more)
 

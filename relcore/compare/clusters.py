@@ -108,8 +108,8 @@ def lacks_names(view: View, second: View | None) -> bool:
 
 
 def among_free_rows(clusters: Clusters, colorings: Sequence[Coloring]) -> Clusters:
-    """The clusters without those of which most rows have a class: names stand at the median of the other
-    rows, and the few of such a cluster can lie anywhere."""
+    """Leave out clusters of which most rows have a class in the colours. The name of a cluster stands at the
+    median of its rows without a class, and few such rows can lie anywhere."""
     numbers = clusters.numbers
     for coloring in colorings:
         if coloring.scale is not None:

@@ -193,8 +193,9 @@ def rows_table(
 
 
 def told_columns(match: Match, view: View, spec: ViewSpec, tags: Tags) -> Callable[[], dict[str, np.ndarray]]:
-    """Return a function that makes the columns of the drawn rows (m,) that their colours do not show: whether
-    a row has each tag and, where a tag or another column gives the colours or there are tags, its label."""
+    """Return a function that makes columns of the drawn rows (m,) that the colours do not show: one for each
+    tag, which says whether a row has it, and the label if there are tags or the colours show another column.
+    """
 
     def columns() -> dict[str, np.ndarray]:
         told: dict[str, np.ndarray] = {}

@@ -367,9 +367,13 @@ class LiveComparison:
         k = len(self.anchors)
         if k <= min(len(basis) for basis in bases):
             return [basis.astype(np.float32) for basis in bases], np.eye(k, dtype=np.float32)
-        solved = [Engine("cpu").svd(basis) for basis in bases]
-        turns = [(left * values).astype(np.float32) for left, values, _ in solved]
-        return turns, (solved[0][2] @ solved[1][2].T).astype(np.float32)
+        turns = []
+        rights = []
+        for basis in bases:
+            left, values, right = Engine("cpu").svd(basis)
+            turns.append((left * values).astype(np.float32))
+            rights.append(right)
+        return turns, (rights[0] @ rights[1].T).astype(np.float32)
 
     def _cka(self, left_out: np.ndarray) -> float:
         where = self.where

@@ -200,4 +200,6 @@ class AnchorColumns:
         unit = self.held.anchor(self.side, row)
         self.basis[:, column] = unit
         self.moved[:, column] = self.held.moments[self.side].products @ unit
-        self.scatter[:, column] = self.scatter[column] = self.moved.T @ unit
+        products = self.moved.T @ unit
+        self.scatter[:, column] = products
+        self.scatter[column] = products

@@ -64,37 +64,22 @@ def moved_scene(spaces: Sequence[LatentSpace], spec: DriftCheck) -> Scene:
     marked, at most eight.
     """
     pair = match(*known_rows(spaces))
-    old = pair.source.vectors
-    new = pair.target.vectors
-    split = decompose(old, new)
-    if other_lengths(old, new, split, spec.jitter) is not None:
-        old = unit_rows(old)
-        new = unit_rows(new)
-        split = decompose(old, new)
-    # Rows out of place are not fitted, so that they do not move the others.
-    stays = ~out_of_place(old, new, spec.jitter)[0]
-    means = [side[stays].mean(axis=0, dtype=np.float64) for side in (old, new)]
-    movement = np.sqrt(split.remaining)
-    noise = TIE * spec.jitter * np.sqrt(split.lengths)
-    if not stays.all():
-        size = float(np.sqrt(np.square(lengths(new, new.mean(axis=0)), dtype=np.float64).mean()))
-        split = decompose(old[stays], new[stays])
-        movement = _residuals(old, new, split, means) / size
+    fit = _fit_of(pair.source.vectors, pair.target.vectors, spec.jitter)
+    movement = fit.movement
     farthest = np.argsort(-movement, kind="stable")[:N_MARKED]
-    farthest = farthest[movement[farthest] > noise[farthest]]
+    farthest = farthest[movement[farthest] > fit.noise[farthest]]
     others = smallest_keys(len(pair), MOST_DRAWN - len(farthest), "map", spec.random_state, farthest)
     rows = np.sort(np.concatenate([farthest, others]))
 
-    fitted = split.scale * ((old[rows] - means[0]) @ split.rotation)
-    arrived = new[rows] - means[1]
-    before, axes = principal_map(fitted, ReductionSpec())
+    before, axes = principal_map(fit.fitted(rows), ReductionSpec())
+    after = axes(fit.centred_new(rows))
     names = distinct_names((pair.source, pair.target))
-    panes = (Pane(f"Before: {names[0]}", before), Pane(f"After: {names[1]}", axes(arrived)))
+    panes = (Pane(f"Before: {names[0]}", before), Pane(f"After: {names[1]}", after))
     # The scale reaches to the noise at least, so that versions without drift have one colour.
     low, high = np.percentile(movement, EDGES).tolist()
-    if high <= noise.max():
+    if high <= fit.noise.max():
         low = 0.0
-        high = float(noise.max())
+        high = float(fit.noise.max())
     scale = ColorScale(_TITLE, low, high)
     drawn = counted(len(pair), "row")
     if len(rows) < len(pair):
@@ -115,13 +100,47 @@ def moved_scene(spaces: Sequence[LatentSpace], spec: DriftCheck) -> Scene:
     )
 
 
-def _residuals(
-    old: np.ndarray, new: np.ndarray, split: Decomposition, means: Sequence[np.ndarray]
-) -> np.ndarray:
-    """The distance (n,) of each new row (n, e) from the fit of its old row (n, d). `means` are the two mean
-    rows of the fit."""
-    found = np.empty(len(old))
+@dataclass
+class _Fit:
+    """The shift, scale and rotation of old rows (n, d) that fit the new rows (n, e) best.
+
+    `movement` (n,) is the distance of each new row from the fit of its old row, and `noise` (n,) the largest
+    distance that numeric noise explains. Both are divided by the root mean square distance of the new rows
+    from their mean.
+    """
+
+    old: np.ndarray
+    new: np.ndarray
+    split: Decomposition
+    mean_old: np.ndarray
+    mean_new: np.ndarray
+    movement: np.ndarray
+    noise: np.ndarray
+
+    def fitted(self, rows: np.ndarray | slice) -> np.ndarray:
+        return self.split.scale * ((self.old[rows] - self.mean_old) @ self.split.rotation)
+
+    def centred_new(self, rows: np.ndarray | slice) -> np.ndarray:
+        return self.new[rows] - self.mean_new
+
+
+def _fit_of(old: np.ndarray, new: np.ndarray, jitter: float) -> _Fit:
+    split = decompose(old, new)
+    if other_lengths(old, new, split, jitter) is not None:
+        old = unit_rows(old)
+        new = unit_rows(new)
+        split = decompose(old, new)
+    # Rows out of place are not fitted, so that they do not move the others.
+    stays = ~out_of_place(old, new, jitter)[0]
+    mean_old = old[stays].mean(axis=0, dtype=np.float64)
+    mean_new = new[stays].mean(axis=0, dtype=np.float64)
+    noise = TIE * jitter * np.sqrt(split.lengths)
+    fit = _Fit(old, new, split, mean_old, mean_new, np.sqrt(split.remaining), noise)
+    if stays.all():
+        return fit
+    fit.split = decompose(old[stays], new[stays])
+    size = float(np.sqrt(np.square(lengths(new, new.mean(axis=0)), dtype=np.float64).mean()))
     for block in row_blocks(len(old), BLOCK_ROWS):
-        fitted = split.scale * ((old[block] - means[0]) @ split.rotation)
-        found[block] = np.linalg.norm(new[block] - means[1] - fitted, axis=1)
-    return found
+        residuals = fit.centred_new(block) - fit.fitted(block)
+        fit.movement[block] = np.linalg.norm(residuals, axis=1) / size
+    return fit

@@ -194,7 +194,8 @@ def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
     layers: list[nn.Module] = []
     if spec.architecture == "mlp":
         layers.append(nn.Flatten())
-        for before, after in pairwise([int(np.prod(size)), *[spec.width] * spec.depth]):
+        hidden = [spec.width] * spec.depth
+        for before, after in pairwise([int(np.prod(size)), *hidden]):
             layers += [nn.Linear(before, after), activation(), nn.Dropout(spec.dropout)]
         last = spec.width
     else:

@@ -131,7 +131,8 @@ class NumpyDevice:
         """The named buffer, as a float32 array (n_rows, width)."""
         held = self._buffers.get(name)
         if held is None or held.size < n_rows * width:
-            self._buffers[name] = held = np.empty(n_rows * width, dtype=np.float32)
+            held = np.empty(n_rows * width, dtype=np.float32)
+            self._buffers[name] = held
         return held[: n_rows * width].reshape(n_rows, width)
 
     def clone_for_thread(self) -> NumpyDevice:

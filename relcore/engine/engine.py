@@ -154,7 +154,7 @@ class Engine:
         def work(where: Device) -> np.ndarray:
             if isinstance(where, NumpyDevice):
                 return _map_on_cpu(X, matrix, mean, unit, shift, out)
-            basis = None if matrix is None else where.put(matrix)
+            basis = where.put(matrix)
             middle = None if mean is None else where.put(mean)
             last = None if shift is None else where.put(shift)
             size = where.rows_at_once(where.block_rows, 4 * (3 * X.shape[1] + 2 * matrix.shape[1]))
@@ -163,7 +163,8 @@ class Engine:
                     rows = where.block_on_device(X, block)
                     if middle is not None:
                         rows = (rows - middle).float()
-                    rows = where.unit(rows) if unit else rows
+                    if unit:
+                        rows = where.unit(rows)
                     mapped = rows @ basis
                     if last is not None:
                         mapped = (mapped + last).float()

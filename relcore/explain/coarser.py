@@ -1,9 +1,10 @@
 """Whether one space is a noisier or coarser copy of the other.
 
-Noise weakens every group of rows, and by unequal amounts, so each feature would seem to be a reason. Here one
-space is made coarser, by each of several methods, until it has as many neighbours in common with itself as
-the two spaces have with each other, or until the features are gathered as much as in the other space. If that
-predicts the effects in most families of features, it is the reason, and a feature must explain more.
+Noise weakens every group of rows, and by unequal amounts, so each feature would seem to be a reason. So one
+space is made coarser, by each of several methods. It is made so coarse that it shares as many neighbours with
+its original as the two spaces share with each other. Or so coarse that its features are gathered as much as
+in the other space. If the coarse copy predicts the effects in most families of features, coarseness is the
+reason, and a feature must explain more.
 """
 
 from __future__ import annotations
@@ -141,7 +142,11 @@ class CoarserSearch:
         """The weights (f,) of the features in each family, which are their numbers of rows."""
         n = np.asarray(self.features.of_rows(self.queries).sum(axis=0)).ravel()
         names = np.array([feature.family for feature in self.features.listed], dtype=object)
-        return [n * (names == name) / max(n[names == name].sum(), 1) for name in dict.fromkeys(names)]
+        families = []
+        for name in dict.fromkeys(names):
+            of_family = np.where(names == name, n, 0)
+            families.append(of_family / max(of_family.sum(), 1))
+        return families
 
     def effects_from(self, side: int, near: np.ndarray) -> np.ndarray:
         """The effects (f,) if `near` replaces the lists of the other space; positive if the first space

@@ -101,8 +101,8 @@ class Explain(ExplainSettings, Task["Explanation"], kind="explain", version=9, t
 
     @staticmethod
     def matched(spaces: Sequence[LatentSpace]) -> tuple[int, Match]:
-        """The number of rows that the spaces have in common, and the spaces with those among which neighbours
-        are searched: all of them or, of more than 100,000, a sample."""
+        """The number of rows that the spaces have in common, and the spaces with the rows among which
+        neighbours are searched: all common rows, or a sample if there are more than 100,000."""
         pair = match(*known_rows(spaces))
         n = len(pair)
         if n <= MOST_ROWS:
@@ -206,7 +206,8 @@ def explain(
     >>> explain(first, second, columns={"kind": kinds}).reasons[0].title
     'rows of the same kind'
     """
-    spaces = as_spaces((source, target, *others), ("source", "target", *("other",) * len(others)))
+    names = ["source", "target"] + ["other"] * len(others)
+    spaces = as_spaces((source, target, *others), names)
     items = items_of(spec.items)
     items.add(spaces[0], texts, columns)
     return spec.explained(spaces, items, show_step)

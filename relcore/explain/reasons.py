@@ -18,8 +18,8 @@ SIGNIFICANT = 0.05
 MOST_PROPOSED = 12
 _PROPOSED = 3.5  # z-score from which a feature is proposed
 _POWER = 2.0  # z-score by which an effect must exceed the limits of both halves
-# On planted features, an effect e adds .2 e to .6 e to the variance of a row, and up to 1.7 e where a group
-# that was gathered is dispersed, because some of its regions stay together.
+# An effect e adds about _CLUMPED · e to the variance of a row. Measured on planted features: .2 to .6 where a
+# group was gathered. Up to 1.7 where it was dispersed, because some of its regions stay together.
 _CLUMPED = 1.0
 _CORRELATED = 1.5  # variance of a mean of correlated rows, as a multiple of that of independent ones
 _WHOLE = 1.5
@@ -147,7 +147,8 @@ def _weakest(
     which = np.abs(means).argmin(axis=0)
     every = np.arange(means.shape[1])
     same = np.all(means > 0, axis=0) | np.all(means < 0, axis=0)
-    return np.where(same, means[which, every], 0), errors[which, every], several[0][2]
+    _, _, n = several[0]  # equal in all
+    return np.where(same, means[which, every], 0), errors[which, every], n
 
 
 def evidence_of(responses: list[Response], numbers: list[int], n_tried: int) -> list[FeatureEvidence]:
@@ -221,8 +222,9 @@ def _corrected(found: list[tuple[int, int, float, float, float]], n_tried: int) 
 
 
 def smallest_effect(response: Response, share: float, n_tried: int) -> float:
-    """The effect of a feature with this share of the rows that is found in 95 % of the draws or more:
-    proposed on one half of the queries and significant on the other, of which this is the response.
+    """The smallest effect that is found in at least 95 % of the draws, for a feature that this share of the
+    rows has. It is found if it is proposed on one half of the queries and significant on the other half, of
+    which this is the response.
 
     The variance of a row is that of features of about this size, plus `_CLUMPED` e for an effect e. NaN if
     there are no features of about this size, or if so few rows have one that not even an effect of 1 is

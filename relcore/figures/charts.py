@@ -457,7 +457,8 @@ def _free_box(
     for lines in _LINES:
         up = np.array([0.0, lines * line])
         box = np.concatenate([place + up - half, place + up + half])
-        if box[1] >= 0 and box[3] <= 1 and not overlapping(boxes, box).any():
+        _, bottom, _, top = box
+        if bottom >= 0 and top <= 1 and not overlapping(boxes, box).any():
             return up, box
     return None
 

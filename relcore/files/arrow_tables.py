@@ -97,13 +97,18 @@ class ArrowTable(OpenedTable):
             return None
         parts = []
         rows = 0
+        width = None
         for batch in self.batches(places, 0):
             part = self._region(batch[places[0]])
-            if part is None or (parts and part[2][1] != parts[0][2][1]):
+            if part is None:
                 return None
             at, kind, (m, d) = part
-            parts.append((at, kind, (min(m, n - rows), d)))
-            rows += parts[-1][2][0]
+            if width is not None and d != width:
+                return None
+            width = d
+            m = min(m, n - rows)
+            parts.append((at, kind, (m, d)))
+            rows += m
             if rows == n:
                 break
         if rows:

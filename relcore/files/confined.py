@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -38,7 +38,17 @@ from relcore.files.confined_process import (
 _LONGEST = 1 << 34
 _SECONDS = 900  # maximum seconds without an answer
 _lock = threading.RLock()
-_ready: tuple[int, socket.socket, subprocess.Popen] | None = None
+
+
+class _Ready(NamedTuple):
+    """The process that forks a confined child for each file."""
+
+    owner: int  # the id of the process that started it
+    connection: socket.socket
+    process: subprocess.Popen
+
+
+_ready: _Ready | None = None
 
 
 def needs_process(*paths: Path) -> bool:
@@ -56,7 +66,7 @@ def start() -> socket.socket | None:
     if not needs_process():
         return None
     with _lock:
-        if _ready is None or _ready[0] != os.getpid() or _ready[2].poll() is not None:
+        if _ready is None or _ready.owner != os.getpid() or _ready.process.poll() is not None:
             ours, theirs = socket.socketpair()
             with theirs:
                 script = str(Path(__file__).with_name("confined_process.py"))
@@ -77,16 +87,16 @@ def start() -> socket.socket | None:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                 )
-            _ready = (os.getpid(), ours, process)
-        return _ready[1]
+            _ready = _Ready(os.getpid(), ours, process)
+        return _ready.connection
 
 
 @atexit.register
 def _forget() -> None:
     global _ready
-    if _ready is not None and _ready[0] == os.getpid():
-        _ready[1].close()
-        _ready[2].wait()
+    if _ready is not None and _ready.owner == os.getpid():
+        _ready.connection.close()
+        _ready.process.wait()
     _ready = None
 
 

@@ -16,7 +16,7 @@ from relcore.files.formats import suffix_of
 
 STATE = "state.json"
 MOST_SPACES = 500
-_SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
+_SHARD = re.compile(r"(?P<name>.*)-\d{5}-of-\d{5}(?P<suffix>\.parquet|\.arrow|\.feather)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)")
 _TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # in a folder of arrays, files with metrics or ids
 _TABLES = (".parquet", ".arrow", ".feather")
@@ -45,8 +45,9 @@ def parts_of(folder: Path) -> list[Path]:
     if not (folder / STATE).is_file():
         tables = [path for path in _files(folder) if path.suffix.lower() in _TABLES]
         shards = [_SHARD.fullmatch(path.name) for path in tables]
-        of_one = None not in shards and len({(shard[1], shard[2]) for shard in shards}) == 1
-        return tables if of_one else []
+        if None in shards or len({(shard["name"], shard["suffix"]) for shard in shards}) != 1:
+            return []
+        return tables
     state = read_file(folder / STATE, "the state of a dataset")
     names = []
     with suppress(TypeError, KeyError):

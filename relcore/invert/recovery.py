@@ -200,8 +200,10 @@ def inversion_scene(
     else:
         origin = f"from {source}"
     panes = (Pane(f"Original {target}", coordinates[0]), Pane(f"Recovered {origin}", coordinates[1]))
-    colored = color_by.replace("pivots", "examples")
-    if color_by == "error":
+    colored = color_by
+    if color_by == "pivots":
+        colored = "examples"
+    elif color_by == "error":
         colored = "error, 1 − cosine"
     elif color_by == "nearby":
         near = counted(rows_nearby(int(np.count_nonzero(inversion.scored))), "held-out row")

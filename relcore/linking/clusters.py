@@ -401,7 +401,8 @@ def match_csls(
     """
     if k < 1:
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
-    crowded = crowding_source, crowding_target = crowding(source, target, k)
+    crowded = crowding(source, target, k)
+    crowding_source, crowding_target = crowded
     # With two more columns, each product is half the CSLS.
     source = np.column_stack([source, np.ones(len(source), np.float32), -crowding_source / 2])
     target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])

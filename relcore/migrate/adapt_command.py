@@ -125,7 +125,8 @@ def _readable(text: str) -> Iterator[StorePlace]:
         return
     space = load(space_spec(text))
     with Store().scratch() as folder:
-        save_space(space, path := folder / f"{space.digest}.parquet")
+        path = folder / f"{space.digest}.parquet"
+        save_space(space, path)
         yield StorePlace("parquet", str(path))
 
 

@@ -240,7 +240,9 @@ class KindCutOffs:
         single = np.empty(q, int)
         own = np.empty(q, int)
         for number in range(_FOLDS):
-            single[fold == number] = own[fold == number] = counts.take(fold != number).best_f1()
+            best = counts.take(fold != number).best_f1()
+            single[fold == number] = best
+            own[fold == number] = best
             for rows in members:
                 held_out = rows[fold[rows] == number]
                 own[held_out] = counts.take(rows[fold[rows] != number]).best_f1()

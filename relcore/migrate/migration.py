@@ -68,6 +68,9 @@ from relcore.spaces.split import TEST_FRACTION, row_keys
 
 LEFT_OUT = "left out"  # words of a caution that is not highlighted
 ENOUGH_PAIRS = 300
+_SECONDS_PER_FITTED = 4e-10  # for one pair, times the squares of both dimensions
+_SECONDS_PER_SEARCHED = 1e-10  # for one query and one row, times the dimension
+_SEARCHES = 60  # searches that no setting changes
 AUTO = "auto"
 CHOSEN = ChainMap(ADAPTERS, {AUTO: "Automatic, by cross-validation"})
 RELEVANCE = {"labels": "Rows of its label", NEIGHBOURS: "Its neighbours by the new model"}
@@ -221,8 +224,10 @@ class Migration(Task[MigrationResult], kind="migration", version=10, title="Migr
         n_curves = 1 + len(set(self.compared))
         fitted = n_pairs * (len(ADAPTERS) + PARTS + n_curves) + self.draws * n_curves * sum(sizes)
         searched = n_queries * min(n_rows, MOST_CURVE_ROWS)
-        searches = 60 + (n_curves + 1) * self.draws * len(sizes)
-        return 1.0 + 4e-10 * fitted * sum(d**2 for d in widths) + 1e-10 * searches * searched * max(widths)
+        searches = _SEARCHES + (n_curves + 1) * self.draws * len(sizes)
+        fitting = _SECONDS_PER_FITTED * fitted * sum(d**2 for d in widths)
+        searching = _SECONDS_PER_SEARCHED * searches * searched * max(widths)
+        return 1.0 + fitting + searching
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent

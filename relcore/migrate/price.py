@@ -188,9 +188,12 @@ def _need(lists: np.ndarray, n_rows: int) -> Need:
 
 
 def _rows_of_pairs(lists: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
-    """For each pair of queries that finds rows which no other query finds, the number of these rows. And the
-    sum of the squared residuals of this number, over all pairs: what is left of it without the effects of
-    both queries.
+    """Count the rows that exactly two queries find, for each pair of queries. Returns the counts above 0, and
+    the sum of the squared residuals over all pairs.
+
+    The residuals are those of the least-squares fit of a count as mean + effect of one query + effect of the
+    other. All pairs i < j have a count, so the fit has a closed form: effectᵢ = (totalᵢ − (q − 1) mean) /
+    (q − 2).
     """
     q = len(lists)
     query = np.broadcast_to(np.arange(q)[:, None], lists.shape)
@@ -206,8 +209,9 @@ def _rows_of_pairs(lists: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, f
     mean = common.sum() / n_pairs
     totals = np.bincount(both.row[is_pair], common, q) + np.bincount(both.col[is_pair], common, q)
     effects = (totals - (q - 1) * mean) / (q - 2)
-    squares = np.square(common).sum() - n_pairs * mean**2 - (q - 2) * np.square(effects).sum()
-    return common, float(max(0.0, squares))
+    explained = n_pairs * mean**2 + (q - 2) * np.square(effects).sum()
+    residual = np.square(common).sum() - explained
+    return common, float(max(0.0, residual))
 
 
 @dataclass(frozen=True)

@@ -325,18 +325,14 @@ class MigrationResult(Reported):
             return f"all {cost.rows_now:,}"
         text = f"{cost.rows_now:,}"
         if round(cost.rows_per_query):
-            up_to = ""
-            if not self.price:
-                up_to = "up to "
+            up_to = "" if self.price else "up to "
             text += f", then {up_to}{cost.rows_per_query:,.0f} per query"
         return text
 
     def _year(self, option: str, rate: Rate) -> str:
         cost = self.cost_of(option)
         rows = cost.rows_of_year(rate.queries, self.n_corpus)
-        up_to = ""
-        if cost.rows_per_query:
-            up_to = "up to "
+        up_to = "up to " if cost.rows_per_query else ""
         text = f"{up_to}{counted(rows, 'row')}"
         if rate.is_known:
             if not rows:
@@ -383,9 +379,13 @@ class MigrationResult(Reported):
 
     @takes_kinds
     def cost_note(self, rate: Rate = UNKNOWN) -> str:
+        """The note below the table of costs."""
+        return self._cost_note("▸ is recommended.", rate)
+
+    def _cost_note(self, recommended: str, rate: Rate) -> str:
         text = ""
         if self.verdict.option:
-            text = "▸ is recommended. "
+            text = f"{recommended} "
         text += "Rows include the pairs that the adapter learns from; time and price also those of queries. "
         if self.price:
             text += "Cascade: rows for the whole log of queries, and rows that one more query adds."
@@ -406,11 +406,11 @@ class MigrationResult(Reported):
         """
         need_whole("n_corpus", n_corpus, high=10**15)
         if n_corpus == self.n_corpus:
-            scaled = self.decided(rate)
-            return scaled, scaled.cost_note(rate)
-        scaled = replace(self, n_corpus=n_corpus, price=None).decided(rate)
-        note = f"The scores are of the {self.n_corpus:,} rows here. {scaled.cost_note(rate)}"
-        return scaled, note.replace("is recommended.", f"is recommended for {n_corpus:,} rows.")
+            same = self.decided(rate)
+            return same, same.cost_note(rate)
+        resized = replace(self, n_corpus=n_corpus, price=None).decided(rate)
+        note = resized._cost_note(f"▸ is recommended for {n_corpus:,} rows.", rate)
+        return resized, f"The scores are of the {self.n_corpus:,} rows here. {note}"
 
     @takes_kinds
     def sentence_at(self, n_corpus: int, rate: Rate = UNKNOWN) -> str:

@@ -22,8 +22,9 @@ def read_request(message: bytes, n: int) -> np.ndarray | None:
     if len(message) % 4 or not 4 * _LEAST <= len(message) <= 4 * (_LEAST + _MOST_EXTRA):
         return None
     request = np.frombuffer(message, "<i4")
-    places = request[[2, 3, *range(_LEAST, len(request))]]
-    known = MOVE <= request[1] <= SCORE and 0 <= request[5] <= n and request[4] >= -1
+    _, kind, anchor, now_at, watched, n_drawn = request[:_LEAST]
+    places = np.array([anchor, now_at, *request[_LEAST:]])
+    known = MOVE <= kind <= SCORE and watched >= -1 and 0 <= n_drawn <= n
     if known and (places >= 0).all() and (places < n).all():
         return request
     return None

@@ -360,7 +360,8 @@ def _chance_of_coordinates(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> 
     for rows in (X, Y):
         units = unit_rows(rows).astype(np.float64)
         left, values, right = thin_svd(units - units.mean(axis=0))
-        sides.append((left * (values > LEAST_VALUE * values[0])) @ right)
+        left[:, values <= LEAST_VALUE * values[0]] = 0  # axes of rounding errors
+        sides.append(left @ right)
     between = sides[0] @ sides[1].T
     chance = between[np.arange(len(X)), orders].mean(axis=1)
     return float((1 + np.count_nonzero(chance >= between.diagonal().mean())) / (1 + len(orders)))

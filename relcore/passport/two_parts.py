@@ -242,10 +242,10 @@ def _pass_into_each_other(sides: Sequence[tuple[np.ndarray, np.ndarray, np.ndarr
     wholes share hardly any axis. Of two models, the angle of the means is arbitrary, and so is the order in
     which the rows of one lie towards the other.
 
-    So the means must point the same way, and one of two things must hold. The rows of the larger part lie in
-    the same order towards the smaller one by both halves of the dimensions. Or the parts share more axes
-    where they meet than where they are farthest apart, and the smaller part has no such order; if it has one
-    and the larger part has none, it is a mixture of rows of two models.
+    So the means must point the same way, and one of two conditions must hold. First: the rows of the larger
+    part lie in the same order towards the smaller one by both halves of the dimensions. Second: the parts
+    share more axes where they meet than where they are farthest apart. The second is ignored if the smaller
+    part has such an order and the larger part has none, because it is then a mixture of rows of two models.
 
     Each side has dimensions that order the rows from one part to the other, dimensions that are compared, and
     a mask of the second part.
@@ -373,7 +373,8 @@ def _least_shared_parts(
         part = start
         lowest = np.inf
         for _ in range(_STEPS):
-            found.append((slope := between(other, part), part))
+            slope = between(other, part)
+            found.append((slope, part))
             lowest = min(lowest, slope.high)
             if slope.high > lowest + 0.05:  # further steps only raise the slope
                 break

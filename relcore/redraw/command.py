@@ -71,7 +71,8 @@ def run_figure(options: argparse.Namespace) -> Report:
     if options.output:
         need_other_files(goals_of("-o", str(options.output)), data)
     figure = exportable(recipe)
-    output = options.output = options.output or Path(figure.filename("pdf"))
+    output = options.output or Path(figure.filename("pdf"))
+    options.output = output
     need_other_files(goals_of("-o", str(output)), data)
     figure.save(output, style, full_paths=options.full_paths)
     return written(file=str(output), figure=type(figure).__name__)

@@ -220,9 +220,10 @@ def _first_weights(width: int, n_classes: int, over_rows: bool) -> list[torch.Te
     for before, after in pairwise((width, _WIDTH, _WIDTH, n_classes)):
         layer = nn.Linear(before, after)
         weights += [layer.weight.detach().T.contiguous(), layer.bias.detach()[None]]
-    if over_rows:
-        return weights
-    return [*weights, *(torch.ones(1, _WIDTH), torch.zeros(1, _WIDTH)) * 2]
+    if not over_rows:
+        for _ in range(2):
+            weights += [torch.ones(1, _WIDTH), torch.zeros(1, _WIDTH)]
+    return weights
 
 
 def _scores(weights: Sequence[torch.Tensor], X: torch.Tensor, over_rows: bool) -> torch.Tensor:

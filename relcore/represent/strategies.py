@@ -99,8 +99,8 @@ def select_anchors(
 
 
 def unscored_first(space: LatentSpace, n_anchors: int) -> LatentSpace:
-    """The space in which this many anchors are selected. Pairs of rows that were only guessed cannot be
-    scored, so if there are enough of them, it has only these rows; otherwise it has all rows."""
+    """The rows among which this many anchors are selected. If enough pairs of rows were only guessed, these
+    are the rows: guessed pairs cannot be scored, so all other pairs can be. Otherwise, all rows are."""
     if isinstance(space.ids, GuessedIds):
         guesses = np.flatnonzero(~scored_rows(space.ids))
         if n_anchors <= len(guesses):

@@ -60,7 +60,8 @@ class RowPair:
         self.labelled = ""
         self._classes: np.ndarray | None = None
         if labels is not None:
-            self._classes = classes = np.where(labels == "", -1, pd.factorize(labels)[0])
+            classes = np.where(labels == "", -1, pd.factorize(labels)[0])
+            self._classes = classes
             self.labelled = "some" if (classes < 0).any() else "all"
 
     def __len__(self) -> int:

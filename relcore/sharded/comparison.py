@@ -252,7 +252,8 @@ class ShardedPair(RowPair):
         if not len(missing):
             return
         arrays = gather(self.runner, self.parts, to_full_index(missing, self.dropped)).arrays
-        order = np.argsort(together := np.concatenate([self._rows, missing]))
+        together = np.concatenate([self._rows, missing])
+        order = np.argsort(together)
         self._rows = together[order]
         for side in (0, 1):
             self._vectors[side] = np.concatenate([self._vectors[side], arrays[f"vectors_{side}"]])[order]

@@ -333,7 +333,8 @@ def read(store: Store, key: str, kind: type[T]) -> T:
         entry = store.get(key)
         if entry is None:
             raise SpaceError(f"expected {kind.__name__} in the store, got none; run the same command again")
-        known = _read[kind] = key, records.unpack(kind, entry.arrays, entry.metadata)
+        known = (key, records.unpack(kind, entry.arrays, entry.metadata))
+        _read[kind] = known
     return known[1]
 
 

@@ -125,7 +125,8 @@ class LatentSpace:
         counts: Sequence[int] | np.ndarray | None = None,
     ) -> None:
         self.name = name
-        self._stored = stored = as_mapped_rows(vectors)
+        stored = as_mapped_rows(vectors)
+        self._stored = stored
         self._vectors: np.ndarray
         if stored is None:
             self._vectors = _read_only_rows(matrix(vectors, name, None, finite=False))

@@ -89,7 +89,8 @@ def _heads(names: Sequence[str]) -> tuple[str, list[str]]:
         raise SpaceError(
             f"--head: expected at most one of {quote(HEADS)}, and files that end in .onnx, got {quote(names)}"
         )
-    return (kinds or list(HEADS))[0], files
+    kind = kinds[0] if kinds else next(iter(HEADS))
+    return kind, files
 
 
 def _with_files(inputs: Inputs, spec: StitchSpec, files: Sequence[str]) -> StitchResult:

@@ -34,7 +34,7 @@ class HeadGraph(OnnxGraph):
         if isinstance(n_rows, int):
             raise self.error("a graph for any number of rows", f"one for {n_rows}")
         usual = [output for output in _USUAL_OUTPUTS if output in outputs]
-        self._output = (usual or list(outputs))[0]
+        self._output = usual[0] if usual else next(iter(outputs))
         self._width = number(width)
         self._n_classes = number(outputs[self._output].shape[1])
 

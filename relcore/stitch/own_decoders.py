@@ -94,9 +94,11 @@ class DecoderScores:
         """The scores from those of each random state: method → what `decoder_scores` returns."""
         names = tuple(one.name for one in decoders if one is not None)
         stacked = {method: np.stack([state[method] for state in states], axis=1) for method in states[0]}
-        error = {method: scores[0] for method, scores in stacked.items()}
-        explained = {method: scores[1] for method, scores in stacked.items()}
-        permuted = {method: scores[2] for method, scores in stacked.items()}
+        error = {}
+        explained = {}
+        permuted = {}
+        for method, scores in stacked.items():
+            error[method], explained[method], permuted[method] = scores
         return cls(names, has_items, error, explained, permuted)
 
     def table(self, encoders: Sequence[str]) -> pd.DataFrame:

@@ -104,12 +104,16 @@ class Pruning(Study):
         cells = mean_cells(table)
         if not cells["cosine"].notna().any():
             return findings_table([])
-        rows = [
-            finding(f"δ {general(delta)}, ω {omega}, {measure}", _at(table, (delta, omega), measure))
-            for delta, omega in dict.fromkeys((cells["cosine"].idxmax(), (0.0, 1), (DELTAS[-1], OMEGAS[-1])))
-            for measure in ("cosine", "accuracy", "kept")
-            if not np.isnan(cells.loc[(delta, omega), measure])
-        ]
+        best = cells["cosine"].idxmax()
+        no_pruning = (0.0, 1)
+        most_pruning = (DELTAS[-1], OMEGAS[-1])
+        rows = []
+        for cell in dict.fromkeys((best, no_pruning, most_pruning)):
+            delta, omega = cell
+            for measure in ("cosine", "accuracy", "kept"):
+                if not np.isnan(cells.loc[cell, measure]):
+                    name = f"δ {general(delta)}, ω {omega}, {measure}"
+                    rows.append(finding(name, _at(table, cell, measure)))
         levels = ("procrustes", "not stitched", "best by chance, high")
         rows += [finding(name, mean(table[name])) for name in levels if table[name].notna().any()]
         return findings_table(rows)

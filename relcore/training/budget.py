@@ -78,9 +78,9 @@ class FrameBudget:
     def affords(self, frames_left: int | None, steps_left: int | None) -> bool:
         """Whether to write a frame that is due.
 
-        If the frames that are left (with this one) are known, every second, fourth, eighth, … is written, the
-        densest choice that the budget allows, counted from the last one. So two trainings of the same length
-        keep frames at the same steps, or one of them at a part of the other's.
+        If the number of frames that are left is known (this one included), all of them are written, or every
+        second, fourth, eighth, …: the densest choice that the budget allows. Frames are counted from the last
+        one. So of two trainings of the same length, one has frames at all steps at which the other has some.
         """
         affordable = self.n_affordable(steps_left)
         if frames_left is None or steps_left is None or len(self._recent) < _FEWEST:

@@ -287,27 +287,13 @@ def _watched_folders(place: Path) -> list[Path]:
 
 
 def _watched_run(place: Path) -> Run:
+    """The run in a folder that `relcore.watch` wrote."""
     path = place / CARD
-    card = from_json(RunCard, read_file(path, "a run's card"), str(path))
-    if card.layout > LAYOUT:
-        raise SpaceError(f"{path}: expected layout {LAYOUT}, got one of a later version; update Relscope")
-    stems = card.files
-    if len({*stems}) != len(card.layers) or any(Path(stem).name != stem for stem in stems) or not stems:
-        raise SpaceError(
-            f"{path}: expected a file name for each layer, got {quote(stems[:3])}; copy it again"
-        )
-    columns = [column for column in (card.ids, card.labels) if column is not None]
-    if any(len(column) != card.n for column in columns):
-        raise SpaceError(f"{path}: expected {card.n} ids and labels, got other numbers; copy it again")
+    card = _read_card(path)
     logged = LoggedMetrics()
     if (place / METRICS).is_file():
         logged = from_json(LoggedMetrics, read_file(place / METRICS, "a run's metrics"), str(place / METRICS))
-    frames = {}
-    for inner in _folders(place):
-        if found := _FRAME.fullmatch(inner.name):
-            paths = {layer: inner / f"{stem}.npy" for layer, stem in zip(card.layers, stems, strict=True)}
-            if all(path.is_file() and may_read(path) for path in paths.values()):
-                frames[int(found[1])] = paths
+    frames = _complete_frames(place, card)
     steps = sorted(frames)
     labels = None
     if card.labels is not None:
@@ -324,6 +310,36 @@ def _watched_run(place: Path) -> Run:
         n_left_out=logged.left_out,
         _frames=tuple(frames[step] for step in steps),
     )
+
+
+def _read_card(path: Path) -> RunCard:
+    card = from_json(RunCard, read_file(path, "a run's card"), str(path))
+    if card.layout > LAYOUT:
+        raise SpaceError(f"{path}: expected layout {LAYOUT}, got one of a later version; update Relscope")
+    stems = card.files
+    one_per_layer = bool(stems) and len(set(stems)) == len(card.layers)
+    stays_inside = all(Path(stem).name == stem for stem in stems)  # no path to another folder
+    if not (one_per_layer and stays_inside):
+        raise SpaceError(
+            f"{path}: expected a file name for each layer, got {quote(stems[:3])}; copy it again"
+        )
+    columns = [column for column in (card.ids, card.labels) if column is not None]
+    if any(len(column) != card.n for column in columns):
+        raise SpaceError(f"{path}: expected {card.n} ids and labels, got other numbers; copy it again")
+    return card
+
+
+def _complete_frames(place: Path, card: RunCard) -> dict[int, dict[str, Path]]:
+    """The file of each layer, by step. A frame that lacks a file is left out."""
+    frames = {}
+    for folder in _folders(place):
+        name = _FRAME.fullmatch(folder.name)
+        if not name:
+            continue
+        paths = {layer: folder / f"{stem}.npy" for layer, stem in zip(card.layers, card.files, strict=True)}
+        if all(path.is_file() and may_read(path) for path in paths.values()):
+            frames[int(name[1])] = paths
+    return frames
 
 
 def _points(logged: LoggedMetrics, path: Path) -> Mapping[str, Points]:

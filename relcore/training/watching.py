@@ -44,8 +44,9 @@ class LogSteps:
     """Chooses at most `most` steps that are evenly spaced on the scale of log(1 + step).
 
     With the `total` number of steps, the choice is fixed in advance. Without it, or beyond it, the first
-    `most` steps are chosen, and later a step whose distance from the last one is 1/most of the whole scale so
-    far. For each one too many, the one is dropped whose neighbours are closest to each other.
+    `most` steps are chosen. A later step is chosen if its distance from the last chosen one is at least
+    1/most of the scale so far. If this makes one too many, the step whose neighbours are closest to each
+    other is dropped.
     """
 
     def __init__(self, most: int, total: int | None = None) -> None:

@@ -37,7 +37,9 @@ local_script_runner.ScriptCache = lambda: _pages
 local_script_runner.require_widgets_deltas = _wait
 manifest_scanner.scan_component_manifests = list
 script_run_context.populate_hash_if_needed = lambda message: None
-config.set_option("browser.gatherUsageStats", False)  # as in app/.streamlit, or each widget is counted
+config.set_option(
+    "browser.gatherUsageStats", False
+)  # as in app/.streamlit; otherwise Streamlit counts each widget
 
 
 @pytest.fixture(autouse=True)

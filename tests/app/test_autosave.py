@@ -24,7 +24,7 @@ THEIRS = "cd" * 32
 
 @pytest.fixture(autouse=True)
 def browser(monkeypatch):
-    """``browser(key)``: the browser whose sessions begin from now on; no session before is open any more."""
+    """``browser(key)``: close all sessions; those that begin from now on are in the browser with this key."""
 
     def use(key):
         monkeypatch.setattr("app.sharing.browser_key", lambda: key)
@@ -37,7 +37,7 @@ def browser(monkeypatch):
 
 @pytest.fixture
 def opened(make_workspace, monkeypatch):
-    """``opened(**query)``: the page opens, on two small spaces where nothing else is asked for."""
+    """``opened(**query)``: open the page with this query. Without one, it shows two small spaces."""
     workspace = make_workspace()
     monkeypatch.setattr("app.saving.BUNDLED", workspace.spaces)
     monkeypatch.setattr("app.saving.DEFAULT_ANCHORS", "random 20 0")
@@ -341,7 +341,7 @@ def test_a_tab_is_kept_even_if_another_page_is_opened_at_once(monkeypatch):
     )
     page_settings.kept_tabs(("New model", "Drift"), "migrate.tab")
     state["migrate.tab"] = "Drift"
-    heard["migrate.tab"]()  # the click; its run draws no tab, because the next click opens another page
-    del state["migrate.tab"]  # as Streamlit does there
+    heard["migrate.tab"]()  # a click whose run draws no tab, because the next click opens another page
+    del state["migrate.tab"]  # Streamlit deletes the keys of widgets that were not drawn
     page_settings.kept_tabs(("New model", "Drift"), "migrate.tab")
     assert state["migrate.tab"] == page_settings.open_tab("migrate.tab") == "Drift"

@@ -116,7 +116,7 @@ def test_a_wrong_feature_is_refused_and_a_right_one_is_added_and_removed(session
     assert not session.errors
     assert "explain.own-matches:r.*7$" in session.keys
     assert "matches:r.*7$" in session.captions
-    assert "explain.open-own-0" in session.keys  # its shares stand on the page, although it is no reason
+    assert "explain.open-own-0" in session.keys  # the page shows its shares, although it is no reason
     session.change("text_input", "explain.own-text", "nowhere")
     assert "was not tested" in session.captions
     session.click("explain.own-matches:r.*7$")

@@ -286,7 +286,7 @@ def test_one_text_changed_among_many_is_another_file():
     at = AppTest.from_string(HOVERS)
     first = header_of(at)["files"]["texts"]
     assert header_of(at)["files"]["texts"] == first
-    at.session_state["changed"] = 11_111  # in none of the parts from which Streamlit would name a large file
+    at.session_state["changed"] = 11_111  # a change that Streamlit's own name for a large file would miss
     assert header_of(at)["files"]["texts"] != first
 
 
@@ -376,7 +376,7 @@ def test_pinned_anchors_outlive_removal_and_a_new_strategy(page):
 
 @pytest.fixture
 def wrong_pairs(tmp_path, make_workspace):
-    """Three rows of the second space have one another's ids."""
+    """In the second space, the ids of three rows are exchanged."""
     first = make_workspace()
     arrays = dict(np.load(first.target.name))
     arrays["vectors"][[2, 9, 14]] = arrays["vectors"][[9, 14, 2]]
@@ -449,7 +449,7 @@ def test_rows_in_the_filter_are_scored_on_request(workspace):
     made = compute.represent(pair, "relative", workspace.anchors, workspace.projection)
     split = Split.held_out(pair.ids[kept], [])
     expected = score_pair(*(rows[kept] for rows in made), split, k=10, metrics=("mrr",))["mrr"]
-    assert float(score["mrr"]) == pytest.approx(float(expected), abs=0.05)  # its mean is of fewer rows
+    assert float(score["mrr"]) == pytest.approx(float(expected), abs=0.05)  # the page centres by fewer rows
 
 
 def test_selected_rows_are_downloaded_kept_and_made_a_space(workspace, tmp_path):

@@ -50,7 +50,7 @@ def test_auto_by_hand_and_as_published_are_steps(open_page):
     session = open_page(inversion=OPENING_INVERSION)
     found = invert_pair(pair_of(session), session.workspace.anchors, OPENING_INVERSION)
     session.change("segmented_control", "invert.tuned", False)
-    assert session.workspace.inversion == found.spec  # by hand one begins with what was chosen
+    assert session.workspace.inversion == found.spec  # settings by hand begin with those that were tuned
     assert session.select_slider(key="invert.ridge").value == found.spec.ridge
     session.click("invert.published")
     assert session.workspace.inversion == InversionSpec()
@@ -67,7 +67,7 @@ def test_classes_of_errors_are_those_of_the_method(open_page):
     found = invert_pair(pair_of(session), session.workspace.anchors, session.workspace.inversion)
     edges = error_edges(found.errors[found.spec.title][found.scored])
     assert session.session_state[recovered._EDGES][1] == edges != former
-    session.change("select_slider", "invert.ridge", 1000.0)  # a number keeps them, so that colours compare
+    session.change("select_slider", "invert.ridge", 1000.0)  # the edges stay, so that colours can be compared
     assert session.session_state[recovered._EDGES][1] == edges
 
 

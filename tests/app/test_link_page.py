@@ -118,7 +118,9 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     assert "Only the 8 confirmed pairs are scored" in session.html  # Explore was opened
     rows = base.rows([f"q{one[1:]}" for one in renamed.ids])
     assert np.mean((renamed.vectors == base.vectors[rows]).all(axis=1)) > 0.97
-    (key,) = inputs_of(jobs.queue().store, [now.target], [renamed])  # its pairing is no space
+    (key,) = inputs_of(
+        jobs.queue().store, [now.target], [renamed]
+    )  # one input: the pairing is no space of its own
     assert load_encoding(jobs.queue().store, key).digest == renamed.digest
     assert "8 held-out rows" in session.open("connect", "Invert").html
     session.open("connect", "Link")

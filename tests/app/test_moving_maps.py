@@ -31,7 +31,7 @@ def moving(places, steps=(0, 1, 10), **parts):
 
 def test_places_are_drawn_where_they_are():
     places = np.random.default_rng(0).normal(size=(2, 3, 50, 2)).astype(np.float32)
-    places[1, 2, 7] = 1000, 0  # far outside, which must cost the others no precision
+    places[1, 2, 7] = 1000, 0  # an outlier, which must not make the other places less precise
     told = moving(places)
     payload = packed(told)
     steps = np.frombuffer(payload.arrays["places"], "<u2").reshape(places.shape).astype(float)

@@ -109,8 +109,8 @@ def spaces(tmp_path, make_workspace):
 
 @pytest.fixture
 def clicks(spaces, monkeypatch):
-    """``history, clicks``: a history that replaces the session's; and name → a click, with the settings that
-    it may change."""
+    """``(history, clicks)``. The history replaces that of the session. `clicks` maps a name to a function that
+    clicks, and to the settings that this click may change."""
     view = replace(Workspace().view, n_nearest=30)
     history = History(Workspace(spaces, *spaces[:2], anchors_from="random 20 0", view=view))
     monkeypatch.setattr(session, "history", lambda first=None: history)

@@ -35,7 +35,8 @@ def temporary(tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def shared(tmp_path, monkeypatch, shared_queue):
-    # before: other tests have the same worker, which keeps the environment that it began with
+    # Start the worker before the environment changes: other tests use the same worker, which keeps the
+    # environment of its start.
     shared_queue.start()
     monkeypatch.setenv(access.ENVIRONMENT, "1")
     monkeypatch.setenv(access.DATA, str(tmp_path))

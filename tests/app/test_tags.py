@@ -21,7 +21,7 @@ TAG = {"inspector.tag": True, "selection.tag": True}
 
 
 def tag(page, name, menu="selection"):
-    """Give the selected rows a tag by the form of a menu."""
+    """Fill in the form of a menu that tags the selected rows."""
     page.at.text_input(key=f"{menu}.tag.name").set_value(name)
     return page.click(f"{menu}.tag.new")
 

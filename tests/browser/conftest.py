@@ -146,7 +146,7 @@ def renderer(browser):
 
 @pytest.fixture
 def panes(renderer):
-    """A page for `draw` as no test had drawn in it."""
+    """A page for `draw`, in the state of a page in which no test has drawn."""
     page, errors = renderer
     page.set_viewport_size({"width": 1360, "height": 900})
     page.emulate_media(color_scheme="light", reduced_motion="reduce")

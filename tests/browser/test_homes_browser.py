@@ -53,7 +53,7 @@ def two_panes():
 
 @pytest.fixture
 def opened(page, tmp_path):
-    """``opened(scene, theme=…) -> page`` once it is drawn; whatever it asks for but itself fails the test."""
+    """``opened(scene, theme=…) -> page``, once it is drawn. The test fails if the page requests anything but itself."""
     asked = []
     page.on("request", lambda request: asked.append(request.url))
 
@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_drawn_says_what_to_do(page, tmp_path):
     page.get_by_role("alert").filter(has_text="use another browser").wait_for()
 
 
-# A model holds the traits, as bytes where Python has bytes, and tells who listens that one has changed.
+# A model like that of Jupyter: it holds the traits (bytes as bytes), and calls listeners when a trait changes.
 MODEL = """
 ([script, state]) => {
   const bytes = text => new DataView(Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer);

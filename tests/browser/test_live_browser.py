@@ -165,7 +165,7 @@ def test_a_star_is_taken_or_says_why_not(panes):
 
 @pytest.fixture
 def finger(browser):
-    """A page on a phone, and how one finger goes along points there after it has rested on the first."""
+    """A page on a phone, and a function that moves one finger along points after a rest on the first one."""
     context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True)
     page = context.new_page()
     browser_side = context.new_cdp_session(page)

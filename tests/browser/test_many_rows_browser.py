@@ -251,8 +251,8 @@ def test_a_screen_of_finer_pixels_is_drawn_for_at_once(page, shown):
     page.evaluate("host.style.width = '850px'")
     session = page.context.new_cdp_session(page)
     for ratio in (2, 1):
-        # Chromium's emulation tells of another ratio with another size only; the panes keep theirs, so that
-        # does not draw them.
+        # Chromium reports a new ratio only together with a new size of the window. The panes keep their size, so
+        # the size alone would not draw them again.
         metrics = {"width": 900 + ratio, "height": 600, "deviceScaleFactor": ratio, "mobile": False}
         session.send("Emulation.setDeviceMetricsOverride", metrics)
         drawn = "width => scatter.panes.every((pane) => Math.abs(pane.canvas.width - width) <= 2)"

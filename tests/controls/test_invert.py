@@ -55,9 +55,9 @@ def test_the_best_cell_of_the_grid_lies_in_its_band():
         grids.append(middle["cosine"])
         assert sweep["n_rows"] == n - k
     assert outside <= 2
-    # The mean cosine of m unrelated unit rows of width d has a standard error of 1/sqrt(m d), √d at least the
-    # rank of what is recovered: 3.5 of them, and as much again for what the mean row leaves.
-    rank = min(k, d) / 2  # the recovered rows are not spread over all directions alike
+    # The mean cosine of m unrelated pairs of unit rows has a standard error of 1 / √(m r), where r is the number
+    # of directions that the recovered rows fill. 3.5 of them are allowed, and 1 / (n − k) for the mean row.
+    rank = min(k, d) / 2  # the recovered rows do not fill all directions equally
     assert abs(np.mean(grids)) < 3.5 / np.sqrt(len(grids) * (n - k) * rank) + 1 / (n - k)
 
 
@@ -72,7 +72,7 @@ def test_random_labels_are_read_as_often_as_chance():
         for accuracy in (sweep["cells"][0]["accuracy"], sweep["not stitched"]):
             right = right + accuracy * sweep["test rows"]
             asked = asked + sweep["test rows"]
-    # The two heads' answers to one row may agree: their shares add up as if half of them were asked.
+    # Both heads answer each row, perhaps alike, so only half of the answers count as independent.
     assert right / asked == pytest.approx(0.25, abs=3.5 * np.sqrt(0.25 * 0.75 / (asked / 2)))
 
 

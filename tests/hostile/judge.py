@@ -124,7 +124,7 @@ def _read(batch, folder, tell):
     os.environ["RELSCOPE_CONFINED"] = "1"
     if confined._ready is not None:  # the parent's, which only the parent can wait for
         process = SimpleNamespace(poll=lambda: None, wait=lambda: None)
-        confined._ready = (os.getpid(), confined._ready[1], process)
+        confined._ready = confined._Ready(os.getpid(), confined._ready.connection, process)
     executed = []
     sys.addaudithook(lambda event, _: executed.append(event) if event in _EXECUTES else None)
     for number, case in enumerate(batch):

@@ -25,8 +25,8 @@ from relcore.represent.translation import Affine, LeastSquares, Procrustes
 
 
 class Within(InverseRelativeProjection):
-    """The inverse within one space, which needs no target: scikit-learn's targets of one column lie on one
-    line.
+    """The inverse within one space. It ignores the targets of scikit-learn's checks: they have one column, so all
+    their rows lie on a line.
     """
 
     _needs_target = False

@@ -71,7 +71,7 @@ def test_a_long_list_is_cut_and_keeps_digits():
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):
-    """Calls of a client of the official package: the server is a process of its own, and every call another one."""
+    """Call tools by the official client. The server is a process, and runs each call in a process of its own."""
     anyio = pytest.importorskip("anyio")
     pytest.importorskip("mcp", reason='the extra is not installed: pip install "relscope[mcp]"')
     from mcp import ClientSession, StdioServerParameters

@@ -1,5 +1,5 @@
-"""No command writes to a file that it reads: for every command, every option that writes and every argument that may
-name a file, the one is refused as the other before any work begins."""
+"""No command writes to a file that it reads. For every command, each option that writes is given the file of each
+argument that reads: the command refuses it before any work begins."""
 
 import os
 from functools import cache
@@ -57,7 +57,7 @@ def need_unread_of(line):
 
 
 def spelled(path):
-    """The path in other words: absolute, over the folder above, as a link, and as a link to the same content."""
+    """Other spellings of the path: absolute, through the folder above, a symbolic link and a hard link."""
     path.with_name("link").unlink(missing_ok=True)
     path.with_name("link").symlink_to(path)
     path.with_name("hard").unlink(missing_ok=True)

@@ -43,7 +43,7 @@ BEFORE = {
 
 
 def options(name):
-    """Flag → action of what may be a path, and is neither marked nor reserved for the command line."""
+    """Flag → action, for options that may be a path and are neither marked as written nor closed to agents."""
     for action in parser_of([name]).called._actions:
         one = getattr(action, "setting", None)
         free = action.option_strings and action.nargs != 0 and not action.choices

@@ -32,7 +32,7 @@ def test_numbers_are_those_that_the_page_computes(run, files, pair):
     )
     assert found["n"] == len(pair) == 150
     for column in ("score", "null_low", "null_high", "chance"):
-        # The page sums the cosines of rows, which it keeps, where the command sums products of blocks.
+        # The last digits differ: the page sums the cosines of single rows, and the command sums products of blocks.
         np.testing.assert_allclose([row[column] for row in found["rows"]], page[column], rtol=1e-6)
 
 

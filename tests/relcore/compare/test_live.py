@@ -55,7 +55,7 @@ def agree(found, expected, turned):
 
 
 def test_steady_maps_do_not_turn_from_one_to_the_next(device):
-    """An unrelated reference flips the maps; steady maps are the same ones without these turns."""
+    """With random references, maps flip from one to the next. Steady maps are the same maps, but do not flip."""
     pair = pair_of()
     rows = np.arange(N)
     rng = np.random.default_rng(3)

@@ -13,7 +13,7 @@ WRONG = ("r3", "r11", "r20", "r25")
 
 @pytest.fixture
 def spaces(make_space, rng):
-    """200 rows and their noisy rotation; four rows of the second have one another's ids."""
+    """200 rows and their noisy rotation; in the second, the ids of four rows are exchanged."""
     X = rng.normal(size=(200, 16))
     turn, _ = np.linalg.qr(rng.normal(size=(16, 16)))
     Y = X @ turn + 0.1 * rng.normal(size=X.shape)

@@ -62,9 +62,9 @@ def test_crash_or_too_much_memory_is_one_error_and_next_file_is_read(name, path)
 
 def test_process_that_was_ended_from_outside_is_started_again(path):
     confined.start()
-    confined._ready[2].kill()
-    confined._ready[2].wait()
-    assert call("parent", path) == confined._ready[2].pid
+    confined._ready.process.kill()
+    confined._ready.process.wait()
+    assert call("parent", path) == confined._ready.process.pid
 
 
 @landlock

@@ -81,7 +81,8 @@ def test_chance_is_what_permuted_rows_give(turned_pair, anchors, rng):
 
 
 def test_chance_of_absolute_copy_is_what_randomly_turned_axes_give(turned_pair, anchors):
-    """300 rotations: mean within 3 standard errors, quantiles within 4 of theirs (2.7 times as large)."""
+    """By 300 rotations: the mean agrees within 3 standard errors. Quantiles agree within 4 of their own standard
+    errors, which are 2.7 times as large."""
     source = turned_pair.source
     turned = source.vectors @ ortho_group.rvs(D, random_state=0)
     same = match(source, LatentSpace(turned, source.ids, name="t"))
@@ -100,7 +101,7 @@ def test_chance_of_absolute_copy_is_what_randomly_turned_axes_give(turned_pair, 
 
 
 def test_inversions_by_other_numbers_share_orders_direct_maps_and_map(turned_pair, anchors, monkeypatch):
-    """And give what each gives by itself."""
+    """The results are those of inverting with each setting alone."""
     orders = []
     order = inverse.farthest_order
     monkeypatch.setattr(inverse, "farthest_order", lambda *of: orders.append(of[2]) or order(*of))

@@ -79,7 +79,7 @@ def test_of_many_rows_axes_come_from_sample_and_note_says_so(pair, similarity, m
     found, note = pca_pair(pair, rows, "relative", MANY, projection, spec)
     assert note == "PCA, fitted on the first space, by a sample of 300 rows"
     spread, most = (one[0].var(axis=0).sum() for one in (found, expected))
-    assert 0.97 * most < spread < (1 + 1e-5) * most  # no axes have more of it than those of all rows
+    assert 0.97 * most < spread < (1 + 1e-5) * most  # the axes of all rows have the largest variance
     assert not np.allclose(found[0], expected[0], atol=1e-6)  # a control: it was a sample indeed
     absolute, note = pca_pair(pair, rows, "absolute", (), projection, spec)
     assert note == "PCA, fitted on each space separately, by a sample of 300 rows"
@@ -162,7 +162,7 @@ def test_no_matrix_of_similarities_is_formed():
             pca_pair(pair, rows, "relative", anchors, ProjectionSpec(similarity), ReductionSpec(fit="first"))
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert most < n * 500 * 4  # one matrix (n, k); blocks take half of it
+        assert most < n * 500 * 4  # the size of one matrix (n, k); the blocks need about half of it
 
 
 def test_by_two_anchors_axes_are_similarities_to_them_whatever_reduction(pair):

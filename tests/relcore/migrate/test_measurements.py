@@ -33,7 +33,7 @@ from tests.relcore.migrate.planted import migration_spaces
 
 
 def test_of_two_equal_sides_one_is_called_better_in_at_most_5_percent():
-    # a fair coin that has not ended the test, by the number of heads
+    # probability that a fair coin has not ended the test yet, by the number of heads
     paths = np.ones(1)
     ended = 0.0
     for n, look in enumerate(sequential_test()):
@@ -94,7 +94,9 @@ def test_judge_by_relevance_finds_the_better_of_two_models_and_no_better_one_of_
     assert sum(one.is_clear for one in verdicts) >= 19
     assert not any(one.is_clear and one.option == "keep" for one in verdicts)
     equal = [judge(*models(seed, 12, 0.35)[:2]) for seed in range(20)]
-    assert sum(one.is_clear for one in equal) <= 3  # of 5 %, more come up in 2 of 100 such tests
+    assert (
+        sum(one.is_clear for one in equal) <= 3
+    )  # at a rate of 5 %, 4 or more of 20 have a probability of .02
 
 
 @pytest.fixture(scope="module")

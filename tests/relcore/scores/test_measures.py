@@ -57,8 +57,9 @@ def by_svcca(X, Y, share=0.99):
 
 
 def by_pwcca(X, Y):
-    """repsim 0.1.5 takes the mean of both directions: it gave .87872203 for `related(wider=5)`, as the mean of
-    `pwcca` (.89312977) and of its formula weighted by the wider space (.86431430) does, once."""
+    """The weights are those of the narrower space. repsim 0.1.5 takes the mean of both directions. Once, it gave
+    .87872203 for `related(wider=5)`: the mean of `pwcca` (.89312977) and of the same formula weighted by the wider
+    space (.86431430)."""
     if Y.shape[1] < X.shape[1]:
         X, Y = Y, X
     correlations, directions = canonical(X, Y)

@@ -128,8 +128,8 @@ def test_the_null_is_that_of_spaces_really_permuted(make_pair, metric, conventio
     )
     null = getattr(find_neighbours(source, target, 4, convention), metric.__name__)().null
     assert null.mean == pytest.approx(real.mean(), abs=4 * real.std() * np.sqrt(1 / 400 + 1 / 1500))
-    # 400 draws know their 97.5 % point to about .15 deviations; that of "mutual" ranks may lie 1.4 times as
-    # far out.
+    # The 97.5 % point of 400 draws has a standard error of about .15 standard deviations. That of "mutual" ranks
+    # may be 1.4 times as far from the mean.
     assert null.high - np.quantile(real, 0.975) < (0.45 if convention == "paper" else 1) * real.std()
     assert np.quantile(real, 0.975) - null.high < 0.45 * real.std()
 

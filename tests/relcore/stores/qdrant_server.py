@@ -76,7 +76,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(lie=lambda handler, result: result):
-    """The address and the keys that were sent; `lie` makes another result of each, or None once it has answered."""
+    """The address, and the list of keys that clients sent. `lie` may replace each result. It returns None if it has
+    already sent an answer."""
     base = qdrant_client.QdrantClient(":memory:", force_disable_check_same_thread=True)
     with loopback.serving(_Handler, lie=lie, sent=0, base=base, keys=[]) as (server, address):
         yield address, server.keys

@@ -74,7 +74,7 @@ def test_a_new_frame_moves_none_of_the_earlier_ones_against_each_other(runs):
     steps, places = growing.places(runs, OWN)
     assert steps.tolist() == list(STEPS)
     assert places.shape == (2, len(STEPS), 80, 2)
-    # Neighbouring frames lie as after the best rotation of all axes, of which two are seen.
+    # Each frame is rotated to the one before it in all axes; the map shows two of them.
     exact = relcore.compare_runs(runs).places[OWN]
     moved = np.linalg.norm(np.diff(places, axis=1), axis=-1).mean()
     assert moved < 1.25 * np.linalg.norm(np.diff(exact, axis=1), axis=-1).mean()
