@@ -248,7 +248,10 @@ def _pair_with_caption(
     """Match the rows of the pair or, if given, of all `models`. Draw a caption that tells how many rows
     match, and further remarks in `notes`."""
     try:
-        pair = compute.matched_models(*(models or (workspace.source, workspace.target)))
+        if models:
+            pair = compute.matched_models(*models)
+        else:
+            pair = compute.matched_models(workspace.source, workspace.target)
     except NoCommonId:
         st.caption(":material/link_off: No row is paired yet: the two spaces have no id in common.")
         return None

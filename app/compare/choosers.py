@@ -168,12 +168,20 @@ def _second_row_chooser(workspace: Workspace) -> None:
     second = ""
     if len(workspace.panes) > 1:
         second = workspace.panes[1]
+
+    def show(representation: str) -> None:
+        first = workspace.panes[0]
+        if representation:
+            _show(workspace, first, representation)
+        else:
+            _show(workspace, first)
+
     bound(
         st.selectbox,
         "Second row",
         "view.second_row",
         second,
-        lambda representation: _show(workspace, workspace.panes[0], *filter(None, [representation])),
+        show,
         options=["", *_POSITIONS],
         format_func=lambda representation: _POSITIONS[representation][0] if representation else "None",
         help="Four panes: two positions of the switch, one above the other.",

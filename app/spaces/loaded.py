@@ -53,11 +53,16 @@ def _draw_table(workspace: Workspace, labels: Mapping[SpaceSpec, str]) -> None:
         except SpaceError as error:
             messages.error(f"{labels[spec]}: {error}")
             if spec.source == "encoding":  # the store no longer has the encoding
-                look = {"key": f"spaces.again-{digest_of(spec)}", "icon": ":material/replay:"}
-                st.button("Encode it again", on_click=session.guarded, args=(_encode_again, spec), **look)
+                st.button(
+                    "Encode it again",
+                    key=f"spaces.again-{digest_of(spec)}",
+                    icon=":material/replay:",
+                    on_click=session.guarded,
+                    args=(_encode_again, spec),
+                )
     number = st.column_config.NumberColumn
     text = st.column_config.TextColumn
-    look = {
+    columns = {
         "space": text(width=180),
         "rows": number(format="localized"),
         "offset": number(
@@ -70,7 +75,7 @@ def _draw_table(workspace: Workspace, labels: Mapping[SpaceSpec, str]) -> None:
         "content": text(help="First digits of the content's digest. Equal content has an equal digest"),
     }
     table = pd.DataFrame(rows).fillna({"note": ""})
-    st.dataframe(table, hide_index=True, column_config=look)
+    st.dataframe(table, hide_index=True, column_config=columns)
 
 
 def _draw_shared_rows(workspace: Workspace, pair: Match, labels: Mapping[SpaceSpec, str]) -> None:

@@ -86,8 +86,8 @@ def plant(kind: str, rng: np.random.Generator) -> Planted | None:
 def _changed(
     X: np.ndarray, rows: np.ndarray, before: float, wanted: float, gather: bool, rng: np.random.Generator
 ) -> np.ndarray | None:
-    """The vectors (n, d) whose rows are gathered by a common vector, or dispersed by noise, until the share of their
-    neighbours among each other differs by what is wanted. None if it cannot."""
+    """Move some rows of the vectors X (n, d) until the share of their neighbours among them changes by `wanted`. A
+    common vector gathers the rows, or noise disperses them. Returns None if no move changes the share so much."""
     X = centred(X, mean_row(X))
     length = np.linalg.norm(X, axis=1).mean()
     d = X.shape[1]

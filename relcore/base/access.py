@@ -168,8 +168,10 @@ def readable_path(path: str | Path, *, uploads: bool = True) -> Path:
         )
     if not confined:
         return place
-    opened = [Path(one["name"]) for one in _opened_records() if one["source"] == "folder"]
-    inside = end and any(end.is_relative_to(folder.resolve()) for folder in (*opened, *filter(None, [data])))
+    folders = [Path(one["name"]) for one in _opened_records() if one["source"] == "folder"]
+    if data:
+        folders.append(data)
+    inside = end and any(end.is_relative_to(folder.resolve()) for folder in folders)
     if inside or (end and end in _files_of_command_line()):
         return end
     usual = f"this app is shared, so it reads only its data folder ({DATA}) and your own uploads"
@@ -240,9 +242,14 @@ def _is_circle(path: Path) -> bool:
 
 def _files_of_command_line() -> list[Path]:
     """The files given to `relscope app`, which every session may open."""
-    files = [spec for spec in _opened_records() if spec["source"] in ("file", "sample")]
-    beside = [(spec.get("options") or {}).get("metadata") for spec in files]
-    return [Path(path).resolve() for path in (*(spec["name"] for spec in files), *filter(None, beside))]
+    paths = []
+    for spec in _opened_records():
+        if spec["source"] in ("file", "sample"):
+            paths.append(spec["name"])
+            options = spec.get("options") or {}
+            if options.get("metadata"):
+                paths.append(options["metadata"])
+    return [Path(path).resolve() for path in paths]
 
 
 def _opened_records() -> list[dict[str, Any]]:

@@ -120,7 +120,8 @@ def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *,
     an error, too.
     """
     text = "\n".join(items)
-    if bare and (spaced := [item for item in items if item != item.strip()]):
+    spaced = [item for item in items if item != item.strip()]
+    if bare and spaced:
         raise SpaceError(
             f"{where}: expected {what} without spaces at their ends, got {quote(spaced[:1])}; choose others"
         )
@@ -130,7 +131,9 @@ def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *,
             " instead"
         )
     # Readers drop the first byte order mark, so a text that begins with one gets a second.
-    return f"{MARK * (first and text.startswith(MARK))}{text}\n".encode()
+    if first and text.startswith(MARK):
+        text = MARK + text
+    return f"{text}\n".encode()
 
 
 def lines_in(text: str) -> list[str]:

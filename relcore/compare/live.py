@@ -376,21 +376,21 @@ class LiveComparison:
         return turns, (rights[0] @ rights[1].T).astype(np.float32)
 
     def _cka(self, left_out: np.ndarray) -> float:
-        where = self.where
+        """Linear CKA of the relative rows, without the rows `left_out`. The sums of products of all rows are
+        known, so only the left-out rows are read, and subtracted from them."""
         numbers = self.where.put(left_out)
-        removed = [where.get(rows[numbers]).astype(np.float64) for rows in self.held.all_units]
-        squares = {}
+        removed = [self.where.get(rows[numbers]).astype(np.float64) for rows in self.held.all_units]
         n = len(self.held.pair) - len(left_out)
-        for pair, whole in self.held.moments_of_all.items():
-            (one, other) = pair
-            (mean, other_mean) = whole.means
+        squares = {}
+        for (one, other), whole in self.held.moments_of_all.items():
+            mean, other_mean = whole.means
             X = removed[one] - mean
             Y = removed[other] - other_mean
-            n = whole.n - len(left_out)
+            # The last term moves the centre to the mean of the rows that stay.
             products = whole.products - X.T @ Y - np.outer(X.sum(axis=0), Y.sum(axis=0)) / n
             first = self.sides[one].basis
             second = self.sides[other].basis
-            squares[pair] = float(np.sum((first.T @ products @ second) ** 2))
+            squares[one, other] = float(np.sum((first.T @ products @ second) ** 2))
         sides = [SpaceSums(squares[side, side], None, 0.0, 0.0) for side in (0, 1)]
         return float(CkaSums(n, squares[0, 1], *sides).value())
 

@@ -43,24 +43,26 @@ class LiveAnswers:
         return read_request(message, len(self.shown))
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
-        """The answer as bytes. It begins with the serial number and the kind of the request. For scores, four
-        float32 numbers follow; if a later move has `overtaken()` the request, the answer is empty. For maps,
-        it continues with the number of near rows and of placed rows as int32, the near rows of each space,
-        the similarities of the watched row to the anchor as float32, and the maps as float16."""
+        """Move or add the anchor of a request, and return the answer as bytes.
+
+        An answer begins with the serial number and the kind of the request. For scores, no anchor moves, and
+        four float32 numbers follow; if a later move has `overtaken()` the request, the answer is empty. For
+        maps, it continues with the number of near rows and of placed rows as int32, the near rows of each
+        space, the similarities of the watched row to the anchor as float32, and the maps as float16.
+        """
         _, kind, anchor, place, watched, most, *more = map(int, request)
         following = self.following
-        head = request[:2].tobytes()
         if kind == SCORE:
             try:
                 scores = following.scores(self.k, self.convention, LIVE_QUERIES, overtaken)
             except Overtaken:
                 return b""
-            return head + np.array(scores, "<f4").tobytes()
+            return request[:2].tobytes() + np.array(scores, "<f4").tobytes()
         row = int(self.shown[place])
-        moved = int(self.shown[anchor])
         if kind == PROBE:
             anchors = [*self.anchors, row]
         else:
+            moved = int(self.shown[anchor])
             anchors = [row if one == moved else one for one in self.anchors]
         if len(set(anchors)) == len(anchors):  # if a dragged anchor lies on another anchor, nothing changes
             following.set_anchors(anchors)
@@ -71,7 +73,7 @@ class LiveAnswers:
         maps, near = following.frame(chosen, row)
         sides = range(len(following.sides))
         similar = [np.nan] * len(sides)
-        if watched < len(following.held.pair) and watched >= 0:
+        if 0 <= watched < len(following.held.pair):
             anchor_of = following.held.anchor
             similar = [anchor_of(side, row) @ anchor_of(side, watched) for side in sides]
         return maps_answer(request, n if chosen is None else len(chosen), maps, near, similar)

@@ -160,9 +160,9 @@ class ReasonSearch:
         return Proposable(self.features.whole_of, of_spaces, never)
 
     def _beyond_noise(self, suggesting: Response) -> tuple[Coarser | None, list[Response]]:
-        """How one space is coarser than the other, and the responses that features must explain then. For each
-        kind of coarsening there is one response: the differences that remain after the other space
-        is made as coarse. (None, []) if neither space is coarser."""
+        """How one space is coarser than the other, and the responses that features must explain then. For
+        each kind of coarsening there is one response: the differences that remain after the other space is
+        made as coarse. (None, []) if neither space is coarser."""
         if not proposed([suggesting], self._candidates(None)):
             return None, []
         n = len(self.pair)

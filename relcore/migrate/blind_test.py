@@ -104,11 +104,13 @@ def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """The average overlap (q,) of two ranked lists (q, k): the share of rows among the first i that both
     lists have, averaged over i = 1 … k.
     """
-    ranks = np.arange(first.shape[1])
-    # What a row adds that is in both lists, by the lower of its ranks.
-    later = np.cumsum(1 / (ranks[::-1] + 1))[::-1]
-    same = (first[:, :, None] == second[:, None]) & (first >= 0)[:, :, None]
-    return (same * later[np.maximum.outer(ranks, ranks)]).sum((1, 2)) / len(ranks)
+    k = first.shape[1]
+    places = np.arange(k)
+    # A row at the places a and b of the two lists counts in all shares from place max(a, b) on, in the share
+    # of i rows as 1 / i. So it adds the sum of 1 / i over i = max(a, b) + 1 … k.
+    added = np.cumsum(1 / (places[::-1] + 1))[::-1]
+    in_both = (first[:, :, None] == second[:, None]) & (first >= 0)[:, :, None]
+    return (in_both * added[np.maximum.outer(places, places)]).sum((1, 2)) / k
 
 
 def with_answers(

@@ -50,7 +50,8 @@ class CascadePrice(MigrationChart, figure="cascade-price"):
     def draw(self, result: MigrationResult | None = None) -> Exportable:
         if (price := self.computed(result).price) is None:
             raise SpaceError("cascade-price: expected queries embedded by both models, got none; add a log")
-        line = Line(TITLES["cascade"], *zip(*price.curve, strict=True), color=OPTIONS.index("cascade"))
+        queries, rows, low, high = zip(*price.curve, strict=True)
+        line = Line(TITLES["cascade"], queries, rows, low, high, color=OPTIONS.index("cascade"))
         chart = Lines(
             (line,),
             "queries",
@@ -170,11 +171,16 @@ def chart_of(result: MigrationResult) -> Lines:
             for point in result.curve
             if (point.adapter, point.option) == (result.adapter, option.option)
         ]
-        points = points or [(n, option.value, option.low, option.high) for n in level]
+        if not points:
+            points = [(n, option.value, option.low, option.high) for n in level]
+        numbers, values, low, high = zip(*points, strict=True)
         lines.append(
             Line(
                 TITLES[option.option],
-                *zip(*points, strict=True),
+                numbers,
+                values,
+                low,
+                high,
                 color=OPTIONS.index(option.option),
                 dashed=option.option == "re-embed",
             )

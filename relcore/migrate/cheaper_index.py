@@ -96,7 +96,11 @@ def compressed_lists(
 
     def ranked_again(side: str, Q: np.ndarray, corpus: np.ndarray, depth: int) -> np.ndarray:
         rows = search(Q, corpus, max(depth, RESCORED), trial.own)
-        return rerank(*(full.get(side) or added_scores(*queries, corpora, weight)), rows, depth)
+        if side in full:
+            full_queries, full_corpus = full[side]
+        else:
+            full_queries, full_corpus = added_scores(*queries, corpora, weight)
+        return rerank(full_queries, full_corpus, rows, depth)
 
     return trial.lists(Sides(*coded), weight, k, find=ranked_again if form == "binary" else None)
 

@@ -82,7 +82,8 @@ class PassportChart(Recipe, figure="passport"):
     embed: EmbedAnchors = EmbedAnchors()
 
     def draw(self, result: tuple[Passport, LatentSpace] | None = None) -> Exportable:
-        return chart_exportable(chart_of(*(result or self._load())), self.to_json(), "relscope-passport")
+        passport, new = result or self._load()
+        return chart_exportable(chart_of(passport, new), self.to_json(), "relscope-passport")
 
     def _load(self) -> tuple[Passport, LatentSpace]:
         old, *others = self.loaded()

@@ -90,8 +90,11 @@ class Job:
             message = WAITS
         self._status = JobStatus(self.state, message=message)
         self._pins = Pins()  # protects the job's inputs and result until it has ended
-        self._tries = self._losses = 0
-        self._sent = self._started = self._stopped = 0.0
+        self._tries = 0
+        self._losses = 0
+        self._sent = 0.0
+        self._started = 0.0
+        self._stopped = 0.0
         self._left = TimeLeft()
         self._future: Any = None
         self._place: tuple[str, int] | None = None  # address and process id of the worker that runs the job

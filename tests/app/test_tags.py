@@ -43,7 +43,7 @@ def test_a_selection_gets_a_tag_that_colours_filters_and_is_undone(page):
     assert pair.ids[drawn.rows[drawn.categories == 0]].tolist() == ["r3", "r5", "r40"]
     facet = next(one for one in compute.workspace_facets(pair, page.workspace) if one.column == "column:odd")
     assert facet.meets(Condition("column:odd", ("odd",))).sum() == 3
-    # The same rows and another one, in the second tag; a row of both has both names.
+    # The second tag has a row of the first one, r40, and another row. Row r40 then has the names of both tags.
     tag(page.select("r40", "r41"), "late", "inspector")
     rows = np.array([3, 5, 40, 41, 42])
     table = _table(page.workspace, pair, rows, None)

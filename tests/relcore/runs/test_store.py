@@ -1,4 +1,4 @@
-"""The store keeps whole entries whatever is killed; the time left of known sequences."""
+"""The store never holds a part of an entry, whatever is killed. The time left is estimated well on known sequences."""
 
 import os
 import subprocess
