@@ -400,10 +400,7 @@ def _receive(event: PaneEvent, drawing: Drawing) -> None:
             second_hidden=second[0] if second else (),
         )
     elif event.named is not None:
-        step = "hide names"
-        if event.named:
-            step = "show names"
-        session.edit_spec(step, "look", named=event.named)
+        session.show_names(event.named)
     elif event.density is not None:
         step = "hide lines of density"
         if event.density:

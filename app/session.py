@@ -152,6 +152,14 @@ def edit_spec(step: str, field: str, **changes: Any) -> None:
     edit(step, **{field: replace(getattr(workspace(), field), **changes)})
 
 
+def show_names(named: bool) -> None:
+    """Show or hide the names of the classes on the maps."""
+    step = "hide names"
+    if named:
+        step = "show names"
+    edit_spec(step, "look", named=named)
+
+
 def compare(step: str, source: SpaceSpec, target: SpaceSpec, spaces: Iterable[SpaceSpec] = ()) -> None:
     """Compare these two spaces, and add `spaces` to the session, as one step.
 

@@ -199,10 +199,7 @@ def _panes(asked: InvertInputs, recovered: Recovered) -> None:
         if event.hidden is not None:
             st.session_state[_HIDDEN] = event.hidden[0]
         elif event.named is not None:
-            step = "hide names"
-            if event.named:
-                step = "show names"
-            session.edit_spec(step, "look", named=event.named)
+            session.show_names(event.named)
         elif event.kind in ("select", "click", "clear"):
             select(pair, result.rows[event.rows])
 

@@ -16,6 +16,7 @@ from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report, Reported, Table
 from relcore.migrate.cut_offs import QUANTITIES, KindCutOffs, PassCounts, Separability
 from relcore.migrate.score_bins import Histogram
+from relcore.migrate.similarities import sign_of
 from relcore.scores.score import Interval
 
 TITLES = {"precision": "Precision", "recall": "Recall", "hits": "Hits per query"}
@@ -115,9 +116,7 @@ class MovedThreshold(Reported):
 
     @property
     def sign(self) -> int:
-        if self.score == "l2":
-            return -1
-        return 1
+        return sign_of(self.score)
 
     @property
     def n_queries(self) -> int:

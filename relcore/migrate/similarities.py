@@ -15,6 +15,13 @@ SCORES = {"cosine": "Cosine", "inner": "Inner product", "l2": "L2 distance"}
 _BLOCK = 4096  # rows; with 500 queries, a block takes 8 MB
 
 
+def sign_of(score: str) -> int:
+    """−1 if a similarity of this kind is a negated distance, otherwise 1."""
+    if score == "l2":
+        return -1
+    return 1
+
+
 @dataclass(frozen=True, eq=False)
 class Similarities:
     """The similarities of queries (q, d) and rows (n, d).
@@ -49,10 +56,7 @@ class Similarities:
 
     @property
     def sign(self) -> int:
-        """−1 if a similarity is a negated distance, otherwise 1."""
-        if self.score == "l2":
-            return -1
-        return 1
+        return sign_of(self.score)
 
     def check(self, threshold: float) -> None:
         """Raise a SpaceError for a threshold that no score of this kind can have."""

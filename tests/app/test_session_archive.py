@@ -71,14 +71,20 @@ def test_an_opened_session_says_so_and_leads_to_explore(make_workspace):
     assert not session.toast
 
 
-def test_the_menu_says_what_was_saved_until_something_changes(monkeypatch, make_session):
-    offered = {}
+@pytest.fixture
+def offered(monkeypatch):
+    """Label → content of the download buttons that a page draws."""
+    contents = {}
 
     def offer(label, data, *given, **look):
-        offered[label] = data
+        contents[label] = data
         return False
 
     monkeypatch.setattr("app.exports.st.download_button", offer)
+    return contents
+
+
+def test_the_menu_says_what_was_saved_until_something_changes(offered, make_session):
     page = make_session(tags=(("odd", ("r1", "r3")),))
     assert not page.success
     text = offered["Save session"]()
@@ -93,15 +99,8 @@ def test_the_menu_says_what_was_saved_until_something_changes(monkeypatch, make_
     assert "2 spaces (with their files), 20 anchors, 1 tag and 1 selected row." in page.success[0].value
 
 
-def test_uploads_are_saved_after_the_run_of_the_page(monkeypatch, tmp_path):
+def test_uploads_are_saved_after_the_run_of_the_page(offered):
     """The browser asks for the archive when no page runs; then no file of a session may be read."""
-    offered = {}
-
-    def offer(label, data, *given, **look):
-        offered[label] = data
-        return False
-
-    monkeypatch.setattr("app.exports.st.download_button", offer)
     _, uploads = session_of_uploads()
     content = offered["Save with data"]()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:

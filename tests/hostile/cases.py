@@ -125,6 +125,16 @@ def same(got, truth):
     return type(got) is type(truth) and got == truth
 
 
+def main_matrix(arrays):
+    """The name of the matrix that is read: "vectors", or the only one; None if it is ambiguous."""
+    matrices = [name for name, array in arrays.items() if array.ndim == 2]
+    if "vectors" in matrices:
+        return "vectors"
+    if len(matrices) == 1:
+        return matrices[0]
+    return None
+
+
 def spoiled(content, points=(), n_flips=8):
     """The content cut at `points` and evenly, with bytes flipped, wrapped as other programs would, and edited at random."""
     size = len(content)

@@ -20,6 +20,7 @@ from tests.hostile.cases import (
     first,
     good,
     hurt,
+    main_matrix,
     rows,
     space,
 )
@@ -72,14 +73,7 @@ def truth(content):
     try:
         with np.lib.npyio.NpzFile(io.BytesIO(content)) as file:
             found = {name: file[name] for name in file.files}
-        matrices = [name for name, array in found.items() if array.ndim == 2]
-        if "vectors" in matrices:
-            main = "vectors"
-        elif len(matrices) == 1:
-            main = matrices[0]
-        else:
-            main = None
-        vectors, counts = found[main], found.get("counts")
+        vectors, counts = found[main_matrix(found)], found.get("counts")
         texts = {
             name: [one.decode() if isinstance(one, bytes) else str(one) for one in found[name].tolist()]
             for name in ("ids", "labels")

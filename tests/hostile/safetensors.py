@@ -18,6 +18,7 @@ from tests.hostile.cases import (
     good,
     hole,
     hurt,
+    main_matrix,
     rows,
     space,
 )
@@ -62,13 +63,7 @@ def truth(content):
         for name, entry in header.items():
             start, stop = entry["data_offsets"]
             arrays[name] = np.frombuffer(body[start:stop], TYPES[entry["dtype"]]).reshape(entry["shape"])
-        matrices = [name for name, array in arrays.items() if array.ndim == 2]
-        if "vectors" in matrices:
-            main = "vectors"
-        elif len(matrices) == 1:
-            main = matrices[0]
-        else:
-            main = None
+        main = main_matrix(arrays)
         texts = {}
         for name in ("ids", "labels"):
             if name in arrays:
