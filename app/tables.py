@@ -84,7 +84,8 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
     columns = "".join(f'<th scope="col">{linked_html(METRICS[metric].title)}</th>' for metric in metrics)
     body = "".join(
         f'<tr class="{escape(representation)}"><th scope="row">{linked_html(plain_html(representation))}'
-        f"<small>{EXPLANATIONS.get(representation, '')}{_rows_scored(scores, representation)}</small></th>"
+        f"<small>{EXPLANATIONS.get(representation, '')}{_rows_scored(scores, representation)}"
+        f"{_why_none(by_metric, metrics)}</small></th>"
         + "".join(_cell(METRICS[metric].title, by_metric.get(metric)) for metric in metrics)
         + "</tr>"
         for representation, by_metric in scores.items()
@@ -105,6 +106,13 @@ def _rows_scored(scores: Mapping[str, Mapping[str, Score]], representation: str)
     n = {one: max(score.n for score in by_metric.values()) for one, by_metric in scores.items() if by_metric}
     if representation in n and len(set(n.values())) > 1:
         return f"<br>n = {n[representation]:,}"
+    return ""
+
+
+def _why_none(by_metric: Mapping[str, Score], metrics: Sequence[str]) -> str:
+    """Why scores of a representation are missing, as HTML. Returns "" if it has all metrics."""
+    if by_metric and any(metric not in by_metric for metric in metrics):
+        return "<br>the other scores need equal dimensions"
     return ""
 
 

@@ -13,7 +13,6 @@ from app.plain_text import bold_numbers, plain
 from app.results import result_of
 from app.selection import selected_rows
 from app.tables import brushing_table
-from app.widgets import bound
 from app.workspace import CLASS_POLE, TAG_POLE, Workspace
 from relcore.axis.chart import AxisChart
 from relcore.axis.places import AxisPlaces, pole_rows
@@ -21,6 +20,7 @@ from relcore.axis.task import PoleAxis
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import and_list, counted
 from relcore.maps.pane_maps import View
+from relcore.runs.entries import digest_of
 from relcore.spaces.matching import Match
 
 _USUAL = (("bad", "good"), ("he", "she"))  # poles in words, if the spaces have them
@@ -109,15 +109,17 @@ def _pole_chooser(
     """Draw the chooser of one of the two `chosen` poles, and a button that makes the selected rows this
     pole."""
     now = list(chosen[side])
-    bound(
-        st.multiselect,
+    # The key follows the value, so that a chosen pole closes the list, and Undo shows the earlier value.
+    key = f"axis.{label}-{digest_of(now)[:8]}"
+    st.multiselect(
         label,
-        f"axis.{label}",
-        now,
-        lambda names: _choose(chosen, side, tuple(name.strip() for name in names)),
-        options=list(dict.fromkeys([*groups, *now])),
+        list(dict.fromkeys([*groups, *now])),
+        default=now,
         accept_new_options=True,
         placeholder="Type a row, or choose a tag",
+        key=key,
+        on_change=_take,
+        args=(chosen, side, key),
         width=300,
     )
     selection = selected_rows(pair)[0]
@@ -160,6 +162,12 @@ def _name_of(groups: Mapping[str, tuple[str, ...]], pole: tuple[str, ...]) -> st
     if len(names) > _MOST_NAMED:
         names = [*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"]
     return and_list(names)
+
+
+def _take(chosen: tuple[tuple[str, ...], ...], side: int, key: str) -> None:
+    """Make what a chooser holds the pole."""
+    names = tuple(name.strip() for name in st.session_state[key])
+    session.guarded(_choose, chosen, side, names)
 
 
 def _choose(chosen: tuple[tuple[str, ...], ...], side: int, pole: tuple[str, ...], **changes: Any) -> None:

@@ -31,24 +31,25 @@ def draw(workspace: Workspace, models: Match, _: View) -> None:
 
 def _draw_scores(workspace: Workspace, models: Match) -> None:
     pair = models.pair()
-    _, choice, button = st.columns([3, 1, 1], vertical_alignment="bottom")
+    controls = st.container(
+        horizontal=True, horizontal_alignment="right", vertical_alignment="center", key="scores.controls"
+    )
     if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):
         messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
         return
-    if workspace.look.filter and choice.toggle(
+    if workspace.look.filter and controls.toggle(
         "In the filter", key="scores.filter", help="Compare only the rows in colour, with each other"
     ):
         facets = compute.workspace_facets(pair, workspace)
         conditions = conditions_in_words(facets, workspace.look.filter)
         _draw_filtered_scores(workspace, compute.filtered_pair(pair, workspace), conditions)
         return
-    start = button.button(
+    start = controls.button(
         "Score every row",
         help=(
             "Runs a job that searches the neighbours of every held-out row. All pages then show these scores."
         ),
         icon=":material/done_all:",
-        width="stretch",
     )
     scores = all_scores(workspace, pair)
     results = [exact_scores(pair, name, workspace.scoring, start=start) for name in scores]

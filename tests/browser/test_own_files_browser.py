@@ -5,6 +5,7 @@ from tests.browser.panes import at_rest, drag, opened, settle
 
 ABOVE = (".st-key-toolbar-row", ".st-key-headline", ".st-key-idea", ".ls-toolbar")
 ZOOMED = (720, 450)  # 1,440 × 900 at 200 %
+ARROWS = 24  # pixels that the arrows below the scores take after a change of anchors
 SIZES = [ZOOMED, (1440, 900), (1440, 1000), (1280, 720), (1920, 1080), (390, 844)]
 
 
@@ -67,7 +68,8 @@ def test_panes_headline_controls_and_scores_are_in_sight(page, own):
         assert len(panes) == 4
         controls = [page.locator(selector).first.bounding_box() for selector in ABOVE]
         if height >= 900 and width > 480:
-            controls.append(page.locator(".st-key-effect").bounding_box())
+            scores = page.locator(".st-key-effect").bounding_box()
+            controls.append(scores | {"height": scores["height"] + ARROWS})
         if (width, height) == ZOOMED:
             assert panes[0]["y"] < height
             choices = page.locator(".st-key-idea [data-testid=stRadioOption]").all()
@@ -98,7 +100,9 @@ def test_a_tag_is_typed_at_once_and_a_chosen_pole_closes_its_list(page, own):
     page.keyboard.press("Enter")
     page.get_by_text("tagged “mine”").wait_for()
     page.keyboard.press("Escape")
-    page.get_by_role("tab", name="Axis").click()
+    tab = page.get_by_role("tab", name="Axis")
+    tab.click()
+    tab.evaluate("(one) => one.scrollIntoView()")  # scrolling closes a list
     poles = page.locator(".st-key-axis-poles")
     poles.get_by_role("combobox").first.fill("Tag")
     page.get_by_role("option", name="Tag: mine").click()
