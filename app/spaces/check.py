@@ -91,6 +91,11 @@ def report(setup: CheckInputs, found: Checked) -> None:
     space = setup.spaces[0]
     check_report = found.report(space.ids)
     messages.lead(f"<b>{plain_html(found.headline)}</b>")
+    if setup.specs[0] == repaired_space() and found.verdict == "marks":
+        st.caption(
+            "This is expected after a repair: the mapped rows have other digits than the rest. No second"
+            " model was found."
+        )
     recipe = CheckChart(space=setup.specs[0], trusted=setup.trusted, digests=setup.digests)
     chart, beside = st.columns([1.7, 1], gap="large")
     with chart:

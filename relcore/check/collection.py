@@ -78,7 +78,7 @@ _GRADED = (
 _GIVE_TRUSTED = " Next step: give 100 or more trusted rows. All rows are then ranked by them."
 _MODELS = {TRUSTED: "trusted rows' model", OTHER: "another model", UNKNOWN: "unknown"}
 PARTS = {TRUSTED: "larger part", OTHER: "smaller part", UNKNOWN: "unknown"}
-_STEPS = ("look for two parts", "find the model of each row", "measure how small a part would be found")
+_STEPS = ("finding two parts", "finding the model of each row", "measuring which part is too small to find")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

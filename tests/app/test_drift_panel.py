@@ -272,6 +272,19 @@ def test_a_file_of_two_models_is_repaired_by_rows_embedded_again(tmp_path, monke
     assert not at.exception
     assert at.selectbox[0].value.name.endswith("mixed-repaired.npz")
     assert any("shows no sign of a second model" in one.body for one in at.get("html"))
+    assert not any("expected after a repair" in one.value for one in at.caption)
+
+
+def test_other_digits_of_mapped_rows_are_expected_after_a_repair(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.results.AT_ONCE_SECONDS", 100)  # no cluster
+    rows = FIRST(700)
+    rows[:500] = rows[:500].astype(np.float16)
+    repaired = save_space(tmp_path / "repaired.npz", rows)
+    monkeypatch.setattr("app.spaces.check.repaired_space", lambda: repaired)
+    at = check_page(Workspace((repaired,), repaired, repaired))
+    at.toggle(key="check.more").set_value(True).run()
+    assert not at.exception
+    assert any("expected after a repair" in one.value for one in at.caption)
 
 
 def test_rows_by_a_wrong_model_are_chosen_last_and_a_repair_by_them_is_warned_of(tmp_path, monkeypatch):

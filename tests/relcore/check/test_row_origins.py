@@ -274,7 +274,7 @@ def test_a_check_says_what_it_does():
     said = []
     CheckRows().run([LatentSpace(mixed(0.1)[0])], report=lambda *step: said.append(step))
     assert [step[0] for step in said] == [0, 1]
-    assert "find the model of each row" in said[1][2]
+    assert "finding the model of each row" in said[1][2]
 
 
 @pytest.mark.parametrize("wrong", ["ids", "model", "same"])
