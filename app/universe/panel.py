@@ -46,8 +46,15 @@ from relcore.figures.export import Exportable
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
-from relcore.universe.charts import CHARTS, FEWEST_DRAWN_SPACES, MOST_LINED, UniverseChart, charts_of
+from relcore.universe.charts import (
+    FEWEST_DRAWN_SPACES,
+    MOST_LINED,
+    UniverseChart,
+    charts_of,
+    is_strained,
+)
 from relcore.universe.retrieval import FEWEST_ROWS
+from relcore.universe.sentences import extremes, rows_in_words
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
 
 _OWN = "own"
@@ -56,6 +63,7 @@ _PICKED = "relscope.universe-picked"
 _FEWEST_MODELS = 3
 _SHOWN = 6
 _NEAR = 3
+_ALL = 0.995  # a share that reads 100 %
 
 
 def page(workspace: Workspace) -> None:
@@ -285,7 +293,7 @@ def _here(universe: Universe, specs: Sequence[SpaceSpec]) -> dict[str, SpaceSpec
 
 
 _MEASURED = (
-    "<small>Measured on {:,} rows that no map was fitted on. Neighbours are searched among these only."
+    "<small>Measured on {} rows that no map was fitted on. Neighbours are searched among these only."
     " Explore's numbers differ: it searches among all rows, through anchors.</small>"
 )
 
@@ -308,7 +316,11 @@ def _show(
         )
         compare_scores(workspace, chosen)
         return
-    messages.lead(f"{bold_numbers(report.sentence)}{_MEASURED.format(len(universe.test_ids))}")
+    first = ""
+    if told := extremes(universe.table(), universe.best_chance):
+        first = f"<strong>{plain_html(told)}</strong><br>"
+    measured = _MEASURED.format(rows_in_words(universe.table()))
+    messages.lead(f"{first}{bold_numbers(report.sentence)}{measured}")
     _say_unscored(universe, by_name, spaces, chosen)
     left, right = st.columns([1.35, 1], gap="large")
     with left:
@@ -344,6 +356,14 @@ def _exportable(
     if recipe:
         return drawn
     return replace(drawn, recipe=None)
+
+
+@compute.cached(8)
+def _drawn(recipe: UniverseChart | None, chart: str, universe: Universe) -> Exportable:
+    return _exportable(recipe, chart, universe)
+
+
+_is_strained = compute.cached(8)(is_strained)
 
 
 @compute.cached(8)
@@ -383,11 +403,14 @@ def _chart(
     titles = charts_of(universe)
     if len(chosen) > 1:
         titles = titles | {"similarity": "Other scores"}
-    chart = segments("Show", titles, f"universe.chart-{len(titles)}", label_visibility="collapsed")
+    key_of_charts = f"universe.chart-{len(titles)}"
+    chart = segments("Show", titles, key_of_charts, label_visibility="collapsed")
     if chart == "similarity":
         compare_scores(workspace, chosen)
     else:
-        drawn = _exportable(recipe, chart, universe)
+        if "map" not in titles and len(universe.names) >= FEWEST_DRAWN_SPACES:
+            _say_no_map(key_of_charts)
+        drawn = _drawn(recipe, chart, universe)
         picked = st.session_state.get(_PICKED)
         pair = (workspace.source, workspace.target)
         key = f"universe.{chart}-{results.place_of(tuple(by_name.values()), picked, *pair)}"
@@ -398,24 +421,53 @@ def _chart(
         if chart == "map" and picked in by_name:
             _ring(figure, drawn.table(), short_names(universe.names)[0][universe.names.index(picked)])
         exports.chart(figure, key, picked=pick)
-        told = f"{CHARTS[chart].help[0].upper()}{CHARTS[chart].help[1:]}."
-        if chart == "accuracy":
-            told += " Dashed: a model and itself."
-        if chart == "map" and len(universe.names) <= MOST_LINED:
-            told += " A line gives the share of rows whose nearest row in the other model is the same row."
-            told += " Lines and shares without room are left out: hover over a dot for all, or see Table."
-        if "map" not in titles and len(universe.names) >= FEWEST_DRAWN_SPACES:
-            told += f" A map needs {FEWEST_DRAWN_SPACES} models with scores that are not all alike."
-        if picked in by_name:
-            told += f" **{plain(picked)}** is chosen: click another one to compare the two in Explore."
-        elif pick:
-            if chart == "accuracy":
-                told += " Click a cell"
-            else:
-                told += " Click two models"
-            told += " to compare the two in Explore."
-        st.caption(told)
+        st.caption(_how_to_read(universe, chart, picked if picked in by_name else "", pick is not None))
         exports.export_bar(drawn, f"universe-{chart}")
+
+
+def _how_to_read(universe: Universe, chart: str, picked: str, can_be_picked: bool) -> str:
+    """The caption of a chart. `picked` is the model that was clicked last, or ""."""
+    if chart == "map":
+        told = (
+            "Each dot is a model. The nearer two dots, the larger the share of rows whose nearest row in the"
+            " other model is the same row."
+        )
+        if len(universe.names) <= MOST_LINED:
+            told += " A line gives this share; without room, hover over a dot, or see Table."
+        if np.nanmax(universe.accuracy) > _ALL:
+            told += " Models that share 100 % stand side by side."
+        if _is_strained(universe):
+            told += " A plane has no room for all distances, so some are only about right: Table is exact."
+    else:
+        told = (
+            "The share of rows whose nearest row is the same row, from the model at the left into the one"
+            " above. Dashed: a model and itself."
+        )
+    if picked:
+        told += f" **{plain(picked)}** is chosen: click another one to compare the two in Explore."
+    elif can_be_picked:
+        click = "Click two models"
+        if chart == "accuracy":
+            click = "Click a cell"
+        told += f" {click} to compare the two in Explore."
+    return told
+
+
+def _say_no_map(key_of_charts: str) -> None:
+    """Say why there is no map, and lead to scores that may differ."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="universe.no-map"):
+        st.markdown(
+            f"**No map:** it needs {FEWEST_DRAWN_SPACES} models whose scores differ. Other scores, such as"
+            " CKA, may tell these apart.",
+            width="stretch",
+        )
+        st.button(
+            "See other scores",
+            key="universe.others",
+            icon=":material/grid_on:",
+            on_click=st.session_state.update,
+            args=({key_of_charts: "similarity"},),
+        )
 
 
 def _pick(

@@ -21,6 +21,7 @@ from relcore.maps.pane_maps import default_view, make_view, sample_view
 from relcore.scores.score import distances
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
+from relcore.universe.plane import STRAINED, groups_of, places_in_plane
 from relcore.universe.universe import Universe, UniverseSpec
 
 CHARTS = {
@@ -102,22 +103,11 @@ def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
     return tuple(names[i] for i in scored), accuracy[np.ix_(scored, scored)]
 
 
-def _scaled(apart: np.ndarray) -> np.ndarray:
-    """Places (n, 2) whose distances are about `apart` (n, n), by classical multidimensional scaling."""
-    squares = apart**2
-    around = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
-    values, vectors = np.linalg.eigh(-around / 2)
-    last_two = [-1, -2]  # `eigh` sorts from the smallest eigenvalue to the largest
-    places = vectors[:, last_two] * np.sqrt(np.maximum(values[last_two], 0))
-    largest = places[np.abs(places).argmax(axis=0), [0, 1]]
-    return places * np.where(largest < 0, -1, 1)  # choose one of the mirror images, which are equally good
-
-
 def map_of_spaces(universe: Universe) -> Diagram:
-    """A map of the spaces in two dimensions, by classical multidimensional scaling (Torgerson 1952). The
-    distance of two spaces is 1 − accuracy."""
+    """A map of the spaces in two dimensions: the higher the accuracy of two spaces, the nearer they are; see
+    `plane.places_in_plane`."""
     names, alike = _alike(universe)
-    places = _scaled(distances(alike))
+    places, _ = places_in_plane(alike)
     pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
     similarities = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
     hover = tuple(
@@ -129,9 +119,29 @@ def map_of_spaces(universe: Universe) -> Diagram:
     alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
     lines = {}
     if len(names) <= MOST_LINED:
-        apart = [pair for pair in pairs if not _passes_another(places, *pair)]
-        lines = {pair: percent(float(alike[pair])) for pair in apart}
+        lines = {pair: percent(float(alike[pair])) for pair in _pairs_with_lines(places, alike)}
     return Diagram(names, places, alt, lines, hover)
+
+
+def _pairs_with_lines(places: np.ndarray, alike: np.ndarray) -> list[tuple[int, int]]:
+    """The pairs between which a line is drawn: of two groups of models that share 100 %, the two models that
+    are nearest; none that passes a model of another group."""
+    lines = []
+    for first, second in combinations(groups_of(alike), 2):
+        pair = min(
+            ((i, j) for i in first for j in second),
+            key=lambda ends: np.linalg.norm(np.subtract(*places[[*ends]])),
+        )
+        others = [place for place in range(len(places)) if place not in (*first, *second)]
+        if not _passes_another(places[[*pair, *others]], 0, 1):
+            lines.append(pair)
+    return sorted(lines, key=lambda pair: -alike[pair])
+
+
+def is_strained(universe: Universe) -> bool:
+    """Whether the map shows equal scores at visibly unequal distances, because a plane has no room for all
+    distances."""
+    return places_in_plane(_alike(universe)[1])[1] > STRAINED
 
 
 def _passes_another(places: np.ndarray, i: int, j: int) -> bool:

@@ -21,7 +21,7 @@ import pandas as pd
 from relcore.base.access import expand_home, regular_file
 from relcore.base.errors import NoCommonId, SpaceError, quote
 from relcore.base.kinds import takes_kinds
-from relcore.base.numbers import counted, percent, short
+from relcore.base.numbers import counted, short
 from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
 from relcore.base.settings import setting
@@ -35,7 +35,7 @@ from relcore.runs import entries
 from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
-from relcore.scores.score import ChanceLevel, Score, share_interval
+from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.ids import scored_rows
 from relcore.spaces.matching import as_spaces, distinct_names, need_spaces
 from relcore.spaces.space import LatentSpace, MatrixLike, matrix
@@ -50,6 +50,7 @@ from relcore.universe.generalised_procrustes import (
     mean_place,
 )
 from relcore.universe.retrieval import FEWEST_ROWS, labels_of_rows, retrieval, scores_of_pairs
+from relcore.universe.sentences import circumstances, headline
 
 SUFFIX = ".universe"
 MOST_SPACES = 100
@@ -57,7 +58,6 @@ MOST_TESTED = 1000
 MOST_KEPT = 5000  # number of mean places in a file, which are needed to add spaces
 _TESTED = 0.2
 _MOST_BYTES = 4 << 30
-_FEWEST_JUDGED = 100  # minimum number of held-out rows for a statement; with fewer, the chance level is high
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,59 +191,16 @@ class Universe(Reported):
         return self.consensus.shape[1]
 
     def headline(self) -> str:
-        known = self.accuracy[~np.isnan(self.accuracy)]
-        if not len(known):
-            return (
-                f"Too few sure pairs to say how alike these models are: {FEWEST_ROWS} held-out pairs are"
-                f" needed, here are {len(self.test_ids):,}. A fifth of the shared rows is held out; of links,"
-                f" only confirmed ones count. Share or confirm about {6 * FEWEST_ROWS} rows."
-            )
-        share = float(known.mean())
-        chance = float(self.table().chance.mean())
-        n = float(self.table().n.min())
-        same = percent(share)
-        found = f"is the same row in {same} of cases (by chance {percent(chance)})"
-        if self.same_class:
-            alike, guess = map(percent, self.same_class)
-            found = (
-                f"has the same class in {alike} (chance {guess}) and is the same row in {same}"
-                f" (chance {percent(chance)})"
-            )
-        on_average = ""
-        if len(self.members) > 2:
-            on_average = "on average, "
-        text = f"Take a row of one model into another: {on_average}the nearest row there {found}."
-        if self.best_chance and known.max() <= self.best_chance.high:
-            text += " So the models find the same row no more often than by chance."
-        elif n < _FEWEST_JUDGED:
-            text += f" But {n:,.0f} rows are too few to say how alike the {len(self.members)} models are."
-        return text
+        """How often the nearest row in another model is the same row, with the chance level."""
+        return headline(
+            self.table(), len(self.members), len(self.test_ids), self.same_class, self.best_chance
+        )
 
     def circumstances(self) -> str:
         """Sentences that describe the scores: the dimension, the number of rows, the interval and the chance
         level."""
-        scores = self.table()
-        text = f"The common space has {counted(self.dimension, 'dimension')}."
-        text += f" Its maps are fitted on up to {max(member.n for member in self.members):,} shared rows"
-        if not len(scores):
-            return f"{text}."
-        least = scores.n.min()
-        most = scores.n.max()
-        if least == most:
-            rows = f"{least:,}"
-        else:
-            rows = f"{least:,} to {most:,}"
-        text += f" and tested on {rows} other rows, each searched among these by cosine."
-        if len(scores) > 1:
-            share = float(scores.accuracy.mean())
-            (low, high) = scores.accuracy.quantile([0, 1])
-            text += f" The same row is nearest in {percent(share)} of cases, on average over {len(scores):,}"
-            text += f" directions between two models, {percent(low)} to {percent(high)}"
-            low, high = share_interval(share, least)
-            text += f" (95 % interval of the mean: {percent(low)} to {percent(high)})."
-        if self.best_chance:
-            text += f" By chance, the best direction reaches at most {percent(self.best_chance.high)} (95 %)."
-        return text
+        n_fitted = max(member.n for member in self.members)
+        return circumstances(self.table(), self.dimension, n_fitted, self.best_chance)
 
     def report(self, **figures: Any) -> Report:
         """A report with one line per space, which has the `score` of the space."""

@@ -209,6 +209,17 @@ def test_each_score_is_the_cores(make_four):
     assert np.isnan(expected.values).sum() == 7
 
 
+def test_models_that_are_all_alike_lead_to_other_scores(make_workspace, tmp_path):
+    """Before, the page only said that a map needs scores that differ."""
+    rows = np.random.default_rng(0).normal(size=(240, 6))
+    specs = [save_space(tmp_path / f"{name}.npz", rows) for name in ("one", "two", "three")]
+    session = Session(None, make_workspace(240, spaces=specs, source=specs[0], target=specs[1]), UNIVERSE)
+    assert "universe.others" in session.keys
+    session.click("universe.others")
+    assert session.find("button_group", "universe.chart-").value == "similarity"
+    assert not session.errors
+
+
 def test_what_takes_long_is_a_job_on_request(make_four, ran_in_place, monkeypatch):
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
     # A job queue serves all sessions of a process, and its store has what other tests computed: no other asks

@@ -18,12 +18,15 @@ from relcore.spaces.ids import GuessedIds
 from relcore.universe.charts import (
     CHARTS,
     UniverseChart,
+    _pairs_with_lines,
     _passes_another,
     charts_of,
     map_of_spaces,
     moving_rows,
 )
+from relcore.universe.plane import STRAINED, places_in_plane
 from relcore.universe.retrieval import retrieval
+from relcore.universe.sentences import extremes
 
 N = 600
 WIDE = 12
@@ -242,6 +245,71 @@ def test_three_models_have_a_map():
     universe = Universe.fit([space(turned(i, noise), name) for i, (name, noise) in enumerate(NOISES.items())])
     assert list(charts_of(universe)) == ["map", "accuracy"]
     assert len(map_of_spaces(universe).names) == 3
+
+
+def gaps(shares):
+    """The distances of each pair on the map, as shares of the largest, and whether the map is strained."""
+    places, error = places_in_plane(np.array(shares))
+    drawn = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    return drawn / drawn.max(), error > STRAINED
+
+
+def test_equal_shares_are_at_equal_distances():
+    """Before, three networks with 17 % each stood .83, .93 and .97 apart, and of three models with 100 %
+    one was hidden."""
+    apart, strained = gaps(
+        [[1, 0.22, 0.17, 0.17], [0.22, 1, 0.30, 0.17], [0.17, 0.30, 1, 0.11], [0.17, 0.17, 0.11, 1]]
+    )
+    ties = [apart[pair] for pair in ((0, 2), (0, 3), (1, 3))]
+    assert not strained
+    assert np.ptp(ties) < 0.02
+    assert apart[1, 2] < apart[0, 1] < min(ties) < apart[2, 3]
+    same = np.ones((5, 5))
+    same[3] = same[:, 3] = 0.96
+    same[4] = same[:, 4] = 0.8
+    same[3, 4] = same[4, 3] = 0.48
+    apart, strained = gaps(same)
+    ties = [apart[pair] for pair in ((0, 1), (0, 2), (1, 2))]
+    assert not strained
+    assert np.ptp(ties) < 1e-6
+    assert 0.05 < min(ties) < 0.5 * min(apart[3, :3])
+
+
+def test_a_plane_without_room_for_all_distances_says_so():
+    """Ten models that share equally little are a simplex: no plane shows their ties as ties."""
+    _, strained = gaps(np.full((10, 10), 0.5) + 0.3 * np.eye(10))
+    assert strained
+    assert np.isfinite(gaps(np.array([[1, np.nan, 0.5], [np.nan, 1, 0.2], [0.5, 0.2, 1]]))[0]).all()
+
+
+def test_chance_depends_on_the_rows():
+    """Before, one chance level was said of pairs with 281 to 1,000 rows."""
+    spaces = [
+        space(TRUE, "a"),
+        space(turned(1, 0.4), "b"),
+        space(turned(2, 2.0), "c").take(np.arange(N // 2)),
+    ]
+    universe = Universe.fit(spaces)
+    n = universe.table().n
+    told = f"{percent(1 / n.max())} to {percent(1 / n.min())}, as 1 in {n.min()} to {n.max()} rows"
+    assert n.min() < n.max()
+    assert f"(by chance {told})" in universe.headline()
+    told = extremes(universe.table().assign(n=100), universe.best_chance)
+    assert told.startswith("Most alike: a and b (")
+    assert "Least alike: " in told
+    assert not extremes(universe.table(), universe.best_chance)  # of few rows
+    assert not extremes(Universe.fit(spaces[:2]).table(), None)
+
+
+def test_of_models_that_are_the_same_one_has_the_line():
+    """Before, no line left three models with 100 %, as each would have passed another one."""
+    shares = np.array([[1, 1, 0.8, 0.8], [1, 1, 0.8, 0.8], [0.8, 0.8, 1, 0.3], [0.8, 0.8, 0.3, 1]])
+    lines = _pairs_with_lines(places_in_plane(shares)[0], shares)
+    assert {tuple({0: "same", 1: "same"}.get(end, end) for end in pair) for pair in lines} == {
+        ("same", 2),
+        ("same", 3),
+        (2, 3),
+    }
 
 
 def test_a_line_that_passes_another_model_is_not_drawn():
