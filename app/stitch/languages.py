@@ -12,7 +12,7 @@ from app import compute, exports, messages, session, sharing
 from app import jobs as jobs_
 from app.encode import forms, jobs
 from app.page_settings import remembered, segments
-from app.plain_text import plain_name
+from app.plain_text import plain_html, plain_name
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -37,6 +37,7 @@ _AT_ONCE = 2.5  # processor seconds, imports included; a longer encoding waits f
 _MOST_READ = 1000  # number of rows read of a table; a language model encodes them within a minute
 MOST_PAIRS = 2000  # number of pairs, so that six methods take less than a second
 SHOWN = 60  # number of examples in the table
+_ANSWERS = {"both": "Both", "right": "✓ Right", "wrong": "✗ Wrong"}
 _EVERYDAY = "Everyday sentences"
 _MINE = "Your own list"
 _SPACES = "Spaces of this session"
@@ -130,8 +131,8 @@ def _submit(missing: dict) -> None:
 
 def draw(workspace: Workspace) -> None:
     st.caption(
-        "Two encoders, one per language, were trained independently. Some pairs of a sentence and its"
-        " translation are known. Does every other sentence find its translation?"
+        "Two encoders, one per language, were trained independently and know nothing of each other. You know"
+        " the translations of some sentences. Do they suffice to find those of all others?"
     )
     try:
         if chosen := _chosen(workspace):
@@ -238,7 +239,9 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
         most = max(2, n - usual.k - 1)
         key = f"languages.anchors-{n}"
         known = min(usual.n_anchors, max(2, 2 * n // 3))
-        n_anchors = int(remembered(st.slider, "Known pairs", 2, most, known, key=key, width=320))
+        told = f"Pairs whose translation is given, of {n:,}. The others are searched."
+        chosen = remembered(st.slider, "Known pairs", 2, most, known, key=key, width=320, help=told)
+        n_anchors = int(chosen)
         with st.popover("Method details", icon=":material/tune:", key="languages.details"):
             state = remembered(
                 st.number_input,
@@ -265,21 +268,40 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
     nouns = ("row", "partner")
     if all(texts):
         nouns = ("sentence", "translation")
-    messages.lead(lead(result, nouns))
+    messages.lead(lead(result, nouns, *map(_language_of, specs)))
     recipe = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs)
     with st.container(key="wide"):
         exports.figure(recipe.draw(result), "languages.map")
-    zero = ""
-    if pair.n_zero:
-        zero = f" Left out: {counted(pair.n_zero, 'pair')} with a zero vector."
-    st.caption(
-        f"Best method first. {counted(len(result.ids), 'query', 'queries')} through"
-        f" {counted(spec.n_anchors, 'known pair')}, drawn at random; k = {spec.k}. MRR: mean of 1 ÷ the rank"
-        " of the partner, 0 beyond k. Jaccard: overlap of the k nearest in both spaces, shared ÷ all. Chance:"
-        " rows permuted. The interval is over queries; it does not count that the best method was chosen on"
-        f" them.{zero} TF-IDF + SVD is fitted on all sentences of its column, but on no pair."
-    )
+    _draw_how_measured(result, pair.n_zero)
     _examples(texts, nouns, dict(pairs), result)
+
+
+def _language_of(spec: SpaceSpec) -> str:
+    """The language of a bundled dataset, such as "English"; "" for others."""
+    if spec.dataset is None or spec.dataset.source != "parallel":
+        return ""
+    return LANGUAGES.get(spec.dataset.name, "")
+
+
+def _draw_how_measured(result: RetrievalResult, n_zero: int) -> None:
+    """Draw the words of the figure, and below a fold the circumstances of its numbers."""
+    st.caption(
+        "Best method first. Each uses the known pairs in another way; “absolute” uses none. Found first: the"
+        " share whose nearest one on the other side is right."
+    )
+    zero = ""
+    if n_zero:
+        zero = f" Left out: {counted(n_zero, 'pair')} with a zero vector."
+    spec = result.spec
+    told = (
+        f"{counted(len(result.ids), 'query', 'queries')} through {counted(spec.n_anchors, 'known pair')},"
+        f" drawn at random; k = {spec.k}. MRR: mean of 1 ÷ the rank of the partner, 0 beyond k. Jaccard:"
+        " overlap of the k nearest in both spaces, shared ÷ all. Chance: rows permuted. The interval is over"
+        " queries; it does not count that the best method was chosen on them. TF-IDF + SVD is fitted on all"
+        f" sentences of its column, but on no pair.{zero}"
+    )
+    summary = "<summary>How this was measured</summary>"
+    st.html(f'<details class="relscope-details">{summary}{plain_html(told)}</details>')
 
 
 @compute.cached(24, "Searching the partner of each row by every method; the answer stands here …")
@@ -287,24 +309,27 @@ def _retrieved(pair: Match, names: tuple[str, str], spec: RetrievalSpec) -> Retr
     return retrieve(pair, spec)
 
 
-def lead(result: RetrievalResult, nouns: tuple[str, str]) -> str:
+def lead(result: RetrievalResult, nouns: tuple[str, str], source: str = "", target: str = "") -> str:
     """The share that the best method finds, with its interval, as HTML. `nouns` are those of a query and of
-    its partner."""
+    its partner; `source` and `target` are the languages, if known."""
     (best, *others) = result.best_first()
     score = result.scores[best]["first"]
     low, high = share_interval(score, score.n)
+    queries = f"the {source} {nouns[0]}s".replace("  ", " ")
+    partner = f"{target} {nouns[1]}".strip()
     before = ""
     if "absolute" not in result.scores:
-        before = " Without stitching there is no score, as the widths differ."
+        before = "; without known pairs the vectors cannot be compared, as the widths differ"
     elif best != "absolute":
-        before = f" Without stitching, <b>{percent(result.scores['absolute']['first'])}</b>."
+        before = f", and without known pairs {percent(result.scores['absolute']['first'])}"
     best_of = ""
     if others:
         best_of = f", the best of {len(result.scores)} methods"
     return (
-        f"<b>{percent(score)}</b> (95 %: {percent(low)} to {percent(high)}) of"
-        f" {counted(len(result.ids), nouns[0])} find their {nouns[1]} first, by"
-        f" <b>{METHODS[best].title}</b>{best_of}. By chance, {percent(score.null.mean)}.{before}"
+        f"<strong>{percent(score)} of {queries} find their {partner} first.</strong> By chance,"
+        f" {percent(score.null.mean)} would{before}."
+        f" <small>95 %: {percent(low)} to {percent(high)}, of {counted(len(result.ids), nouns[0])} that are"
+        f" no known pair. Method: <b>{METHODS[best].title}</b>{best_of}.</small>"
     )
 
 
@@ -317,15 +342,16 @@ def _examples(
     query, answer = nouns
     st.markdown(f"### Nearest {query}s")
     titles = {name: METHODS[name] for name in result.best_first()}
-    method = segments("Method", titles, f"languages.method-{'-'.join(titles)}")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        which = segments("Show", _ANSWERS, "languages.answers")
+        method = segments("Method", titles, f"languages.method-{'-'.join(titles)}")
     first = result.found[method][:, 0]
     right = first == np.arange(len(first))
-    order = np.argsort(right, kind="stable")[:SHOWN]
+    order = _order(right, which)
     second = [partner.get(identifier, identifier) for identifier in result.ids]
     st.caption(
-        f"Each line shows a {query} and the {query} found nearest on the other side. **✓ right**: it is"
-        f" its {answer} ({int(right.sum()):,} of {len(right):,}). **✗ wrong**: another {query}. Wrong ones"
-        f" come first; {counted(len(order), 'line')} shown."
+        f"Each line shows a {query} and the {query} found nearest on the other side. It is its {answer} for"
+        f" {int(right.sum()):,} of {len(right):,}. {counted(len(order), 'line')} shown."
     )
     st.dataframe(
         {
@@ -340,6 +366,18 @@ def _examples(
             (query, "nearest found", f"its {answer}"), st.column_config.TextColumn(width="large")
         ),
     )
+
+
+def _order(right: np.ndarray, which: str) -> np.ndarray:
+    """The numbers of the lines to show, of queries with these answers (n,). Of both kinds, a right and a
+    wrong one take turns as long as there are both."""
+    lines = {"right": np.flatnonzero(right), "wrong": np.flatnonzero(~right)}
+    if which in lines:
+        return lines[which][:SHOWN]
+    turns = np.empty(len(right))
+    for number, kind in enumerate(lines.values()):
+        turns[kind] = 2 * np.arange(len(kind)) + number
+    return np.argsort(turns, kind="stable")[:SHOWN]
 
 
 def _texts_of(dataset: DatasetSpec) -> dict[str, str]:

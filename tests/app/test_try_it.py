@@ -212,8 +212,18 @@ def test_languages_name_the_best_method_with_its_interval():
     share = float(result.scores[best]["first"])
     low, high = share_interval(share, 100)
     assert 0 < low < share < high < 1
-    told = languages.lead(result, ("sentence", "translation"))
+    told = languages.lead(result, ("sentence", "translation"), "English", "Spanish")
     assert told.startswith(
-        f"<b>{percent(share)}</b> (95 %: {percent(low)} to {percent(high)}) of 100 sentences"
+        f"<strong>{percent(share)} of the English sentences find their Spanish translation first.</strong>"
     )
-    assert f"by <b>{METHODS[best].title}</b>, the best of {len(result.scores)} methods" in told
+    assert f"95 %: {percent(low)} to {percent(high)}, of 100 sentences" in told
+    assert f"<b>{METHODS[best].title}</b>, the best of {len(result.scores)} methods" in told
+    assert "of the sentences find their translation" in languages.lead(result, ("sentence", "translation"))
+
+
+def test_right_and_wrong_answers_take_turns():
+    """Before, 60 wrong answers came first, and nobody saw a right one."""
+    right = np.array([True, False, False, False, True])
+    assert languages._order(right, "both").tolist() == [0, 1, 4, 2, 3]
+    assert languages._order(right, "wrong").tolist() == [1, 2, 3]
+    assert languages._order(right, "right").tolist() == [0, 4]
