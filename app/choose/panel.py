@@ -10,18 +10,22 @@ from app.choose.judging import answered, can_be_read, judge, searches_of
 from app.choose.setup import ChooseSetup, choose_setup
 from app.encode.forms import preview
 from app.places import DATA, go
-from app.plain_text import plain
-from app.workspace import Workspace
-from relcore.choose.chart import ChoiceChart
+from app.plain_text import plain, plain_html
+from app.workspace import BUNDLED, Workspace
+from relcore.base.numbers import counted
+from relcore.choose.chart import ChoiceChart, how_to_read
 from relcore.choose.result import ModelChoice, ModelCost
 from relcore.choose.sample import Corpus, cost_of, whole_of
 from relcore.encoders.datasets import load_dataset
 
 _ABOUT = (
-    "Which embedding model should you take? Embed a sample of your rows (30 % or more) with two to five"
-    " models in Data, then say which rows answer some queries. Your own judging stops as soon as the answer"
-    " is known; labels or a file of judgements are all used. If nothing is decided, it says about how many"
-    " more queries are needed."
+    "Which embedding model should you take? Each model searches the same rows, and the one that finds the"
+    " relevant rows first is best. A sample is enough (30 % of your rows or more). Judging by yourself stops"
+    " as soon as the answer is known."
+)
+_EXAMPLE = (
+    "**An example, not your data:** {} search {} Wikipedia, and sentences of the same article count as"
+    " relevant. To choose among your own models, embed a sample of your rows with each of them in Data."
 )
 _NOTHING_TO_READ = (
     "These rows have numbers as ids and no texts, so nobody can judge them by reading. In Data, load their"
@@ -30,13 +34,44 @@ _NOTHING_TO_READ = (
 
 
 def draw(workspace: Workspace) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(_ABOUT)
-        if st.button(
-            "Embed a sample in Data", icon=":material/database:", key="choose.data", type="tertiary"
-        ):
-            go(DATA)
-    _PANEL.draw(workspace)
+    about = st.container(horizontal=True, vertical_alignment="center", key="choose.about")
+    setup = _PANEL.draw(workspace)
+    with about:
+        _draw_about(workspace, setup)
+
+
+def _draw_about(workspace: Workspace, setup: ChooseSetup | None) -> None:
+    """Say whether this is the example, with the ways to it and from it."""
+    is_example = session.migrates_example()
+    told = _ABOUT
+    if is_example:
+        models = "some models"
+        rows = "sentences of"
+        if setup is not None:
+            models = counted(setup.n_models, "model")
+            rows = f"{len(setup.spaces[0]):,} sentences of"
+        told = _EXAMPLE.format(models, rows)
+    st.caption(told)
+    if st.button("Embed a sample in Data", icon=":material/database:", key="choose.data", type="tertiary"):
+        go(DATA)
+    if not is_example:
+        st.button(
+            "Show the example",
+            icon=":material/move_up:",
+            key="choose.example",
+            type="tertiary",
+            on_click=session.migrate_example,
+            args=(True,),
+        )
+    elif workspace.example and workspace.models[:2] != BUNDLED:
+        st.button(
+            "Show your models",
+            icon=":material/move_down:",
+            key="choose.own",
+            type="tertiary",
+            on_click=session.migrate_example,
+            args=(False,),
+        )
 
 
 def _ask(setup: ChooseSetup) -> ModelChoice | None:
@@ -64,7 +99,12 @@ def _ask(setup: ChooseSetup) -> ModelChoice | None:
 
 def _report(setup: ChooseSetup, found: ModelChoice) -> None:
     report = found.report(_costs(setup))
-    lead_sentence(report)
+    head, _, numbers = report.sentence.partition(": ")
+    if found.answer is None:
+        lead_sentence(report)
+    else:
+        head = head.replace("; ", ". ")
+        messages.lead(f"<strong>{plain_html(head)}.</strong> <small>{plain_html(numbers)}</small>")
     if setup.task.blind:
         judge(setup, found.is_decided)
     if found.answer is None:
@@ -78,6 +118,7 @@ def _report(setup: ChooseSetup, found: ModelChoice) -> None:
     digests = tuple(space.digest for space in setup.spaces)
     chart = ChoiceChart(spaces=setup.specs, digests=digests, choose=task)
     chart_beside(chart.draw(found), "choose", report)
+    st.caption(plain(how_to_read(found)))
 
 
 def _costs(setup: ChooseSetup) -> list[ModelCost]:

@@ -20,13 +20,14 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import percent
 from relcore.base.settings import settings_of
-from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, base_of
 from relcore.catalog.naming import example_spaces
 from relcore.choose.sample import whole_of
 from relcore.choose.task import FEWEST_MODELS, MOST_MODELS, Choose
 from relcore.encoders.encoder import TrainedEncoder
 from relcore.runs.entries import digest_of
 from relcore.scores.relevance import JudgedQuery, read_qrels
+from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
 
 BLIND = "blind"
@@ -60,12 +61,12 @@ class ChooseSetup:
 def choose_setup(workspace: Workspace) -> ChooseSetup | None:
     """Draw the choosers. None, with the reason on the page, until two models are chosen."""
     example: Sequence[SpaceSpec] = ()
-    usual = workspace.models
+    usual = _own_models(workspace)
     if session.migrates_example():
         example, _ = example_spaces("sentences", jobs.queue().store.finished)
         usual = tuple(example) or usual
     options = tuple(dict.fromkeys((*example, *workspace.spaces)))
-    labels = space_labels(options)
+    labels = _short_labels(options, usual)
     place = results.place_of(options, usual)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="choose-choosers"):
         models = st.multiselect(
@@ -92,6 +93,38 @@ def choose_setup(workspace: Workspace) -> ChooseSetup | None:
     given, blind = _judgements(spaces, bool(queries))
     task = Choose(**settings, has_queries=bool(queries), judgements=given, blind=blind)
     return ChooseSetup(specs, spaces, task, len(models))
+
+
+def _own_models(workspace: Workspace) -> tuple[SpaceSpec, ...]:
+    """The models that are compared, and the other spaces of the session that have the same rows."""
+    first = workspace.source
+    linked = {base_of(spec) for spec in workspace.spaces if spec.source == "renamed"}
+    others = [
+        spec
+        for spec in workspace.spaces
+        if spec not in workspace.models and spec not in linked and spec.source != "bundled"
+    ]
+    found = [spec for spec in others if _have_same_rows(first, spec)]
+    return (*workspace.models, *found)[:MOST_MODELS]
+
+
+def _have_same_rows(one: SpaceSpec, other: SpaceSpec) -> bool:
+    """Whether two spaces share at least half of their rows, paired by more than an unconfirmed order."""
+    shared = compute.shared_rows(one, other)
+    if isinstance(shared, str) or compute.is_paired_by_order(one, other):
+        return False
+    return 2 * shared >= max(len(compute.load_space(spec)) for spec in (one, other))
+
+
+def _short_labels(options: Sequence[SpaceSpec], usual: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
+    """The labels of the options. Those that are chosen at first are named as in the answer, without the name
+    of their data, which all of them share."""
+    labels = space_labels(options)
+    named = [spec for spec in usual if spec in labels]
+    short, _ = short_names([labels[spec] for spec in named])
+    if set(short) & {labels[spec] for spec in options if spec not in named}:
+        return labels
+    return labels | dict(zip(named, short, strict=True))
 
 
 def _queries(

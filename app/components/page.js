@@ -50,6 +50,14 @@ function closePoles({ key, target }) {
   setTimeout(() => field.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true })));
 }
 
+/* The part of Migrate that a button opens lies far below. It is opened a moment later, and only then is there room to scroll to its head. */
+function scrollToThresholds({ target }) {
+  if (!target.closest?.(".st-key-migrate-to-thresholds button")) return;
+  const scroll = () => document.querySelector(".st-key-migrate-Similarity-thresholds")?.scrollIntoView({ behavior: "smooth" });
+  scroll();
+  setTimeout(scroll, 1000);
+}
+
 export default function ({ data, setTriggerValue }) {
   again = () => setTriggerValue("back", true);
   // Menus and tooltips lie outside of the app's element, but only this element has the colour scheme, so copy it to the root.
@@ -74,6 +82,7 @@ export default function ({ data, setTriggerValue }) {
   document.addEventListener("keydown", ({ key }) => key === "Escape" && close());
   document.addEventListener("click", ({ target }) => target.closest?.("[data-testid=stSidebarNavLink]") && setTimeout(close, 300));
   document.addEventListener("click", focusNameField, true);
+  document.addEventListener("click", scrollToThresholds);
   document.addEventListener("keydown", keepName, true);
   for (const kind of ["click", "keydown"]) document.addEventListener(kind, closePoles, true);
   // A press outside of an open menu closes it, and Streamlit then ignores the click. So close the menu before the click: the link works.

@@ -30,9 +30,9 @@ _EXAMPLE = (
 )
 _AFTER = {
     "Judge here, blind": judge_blind,
+    "Similarity thresholds": thresholds,
     "Queries that get worse": queries_that_get_worse,
     "Export adapter": export_adapter,
-    "Similarity thresholds": thresholds,
     "What a cascade costs": cascade_price,
     "A cheaper index": cheaper_index,
 }

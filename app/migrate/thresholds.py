@@ -10,7 +10,7 @@ from app import compute, exports, messages, results, session
 from app.migrate.setup import MigrateSetup
 from app.migrate.verdict import advised
 from app.page_settings import remembered, segments
-from app.plain_text import plain
+from app.plain_text import plain, plain_html
 from app.widgets import space_labels
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
@@ -28,18 +28,21 @@ from relcore.runs.entries import digest_of
 
 _LISTED = 100
 _HERE = "These rows"
+# the possible values of each kind of score; the core accepts any inner product
+_RANGES = {"cosine": (-1.0, 1.0), "l2": (0.0, np.inf), "inner": (-np.inf, np.inf)}
+_RANGES_IN_WORDS = {"cosine": "a cosine, from −1 to 1", "l2": "a distance, 0 or more", "inner": "a number"}
 _HEIGHT = 220  # pixels of a chart
 
 
 def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
     """Choosers of the threshold, the new cut-off, and what passes it."""
     is_judged = result.relevance != NEIGHBOURS
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        task = _choose_change(setup, result)
-        chosen_on = None
-        if not is_judged:
-            chosen_on = _choose_space(setup)
     try:
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+            task = _choose_change(setup, result)
+            chosen_on = None
+            if not is_judged:
+                chosen_on = _choose_space(setup)
         if chosen_on is not None:
             check_collection(compute.load_space(chosen_on), setup.old)
         found = results.result_of(
@@ -54,14 +57,28 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
         return
     if found is None:
         return
-    st.markdown(f"**{plain(found.describe())}**")
-    if verdict := found.verdict():
-        st.markdown(plain(verdict))
+    _answer(found)
     if not is_judged:
         st.caption("With judgements (Queries, above), precision and recall can be kept and measured.")
     _line(setup, task, found)
     _kinds(found)
     _export(setup, found, task.system)
+
+
+def _answer(found: MovedThreshold) -> None:
+    """Draw the cut-off to set. Whether any cut-off is usable at all is a warning if not, and else folded."""
+    if to_set := found.to_set():
+        messages.lead(f"<strong>Set {plain_html(to_set)}.</strong> {plain_html(found.describe())}")
+    else:
+        messages.lead(f"<strong>{plain_html(found.describe())}</strong>")
+    verdict = found.verdict()
+    if found.usable == "none":
+        messages.warning(verdict)
+    elif found.usable == "one":
+        summary = "<summary>Can any cut-off tell relevant rows from others? Yes.</summary>"
+        st.html(f'<details class="relscope-details">{summary}{plain_html(verdict)}</details>')
+    elif verdict:
+        st.caption(plain(verdict))
 
 
 def _choose_change(setup: MigrateSetup, result: MigrationResult) -> ThresholdChange:
@@ -86,16 +103,11 @@ def _choose_change(setup: MigrateSetup, result: MigrationResult) -> ThresholdCha
 
 def _threshold(score: str) -> float | None:
     """The threshold of the old model that the user gives."""
-    if score == "cosine":
-        limits = (-1.0, 1.0)
-    elif score == "l2":
-        limits = (0.0, None)
-    else:
-        limits = (None, None)
-    return remembered(
+    value = remembered(
         st.number_input,
         "Threshold of the old model",
-        *limits,
+        None,
+        None,
         None,
         0.01,
         key=f"threshold.value-{score}",
@@ -104,6 +116,13 @@ def _threshold(score: str) -> float | None:
         width=240,
         help="Rows that reach it count as hits. Default: ten rows per query are hits.",
     )
+    low, high = _RANGES[score]
+    if value is not None and not low <= value <= high:
+        raise SpaceError(
+            f"{value:g} is no threshold: expected {_RANGES_IN_WORDS[score]}. Type another one, or clear the"
+            " field for ten rows per query."
+        )
+    return value
 
 
 def _choose_space(setup: MigrateSetup) -> SpaceSpec | None:
@@ -131,16 +150,29 @@ def _line(setup: MigrateSetup, task: ThresholdChange, found: MovedThreshold) -> 
     start = found.new_threshold
     if np.isnan(start) and found.separability:
         start = found.sign * found.separability.cut
-    cut = st.slider(
-        "Cut-off of the new model",
-        low,
-        high,
-        float(np.clip(start, low, high)),
-        10.0 ** np.floor(np.log10((high - low) / 400)),
-        format="%.4f",
-        key=f"threshold.line-{digest_of((task, setup.digests))[:8]}",
-        help="Move the line with the mouse or the arrow keys. It starts at the new cut-off.",
-    )
+    start = float(np.clip(start, low, high))
+    key = f"threshold.line-{digest_of((task, setup.digests))[:8]}"
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        cut = st.slider(
+            "Try another cut-off of the new model",
+            low,
+            high,
+            start,
+            10.0 ** np.floor(np.log10((high - low) / 400)),
+            format="%.4f",
+            key=key,
+            help="Move the line with the mouse or the arrow keys. It starts at the cut-off to set.",
+        )
+        st.button(
+            f"Back to {found.number(start)}",
+            icon=":material/undo:",
+            key="threshold.back",
+            type="tertiary",
+            disabled=cut == start,
+            on_click=st.session_state.update,
+            args=({key: start},),
+            help="The cut-off to set.",
+        )
     rates = found.at(cut)
     with st.container(horizontal=True, gap="large"):
         for name, one in rates.items():

@@ -38,6 +38,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     for caution in result.cautions:
         if caution not in told:
             messages.warning(caution)
+    _lead_to_thresholds()
     if result.next_note:
         with st.expander(f"{result.n_pairs:,} pairs are few: rows to embed next"):
             st.code("\n".join(result.embed_next), language=None)
@@ -81,6 +82,18 @@ def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
         caption(f"{more} For the {result.n_corpus:,} rows here: {head[:1].lower()}{head[1:]}.")
     else:
         messages.lead(f"<strong>{head}.</strong> {plain_html(f'{rest} {cost}')}{by_label}")
+
+
+def _lead_to_thresholds() -> None:
+    """Draw a button that opens the part Similarity thresholds. The script of the page scrolls to it."""
+    st.button(
+        "Do you keep only results above a similarity? Find the new cut-off",
+        icon=":material/arrow_downward:",
+        key="migrate.to-thresholds",
+        type="tertiary",
+        on_click=st.session_state.update,
+        args=({THRESHOLDS: True},),
+    )
 
 
 # Cells of `MigrationResult.overview` in the order of the page: what is gained stands beside what it costs.
@@ -174,6 +187,7 @@ def lead(result: MigrationResult) -> tuple[str, str]:
 
 TOKENS_PER_WORD = 1.3  # average for English
 RATE = "relscope.migrate-rate"
+THRESHOLDS = "migrate.Similarity thresholds"  # key of the part in which the new cut-off is found
 ROWS = "migrate.rows-{}"  # widget key, with the number of rows loaded here
 
 
@@ -199,9 +213,11 @@ def _corpus(setup: MigrateSetup, result: MigrationResult, waiting: DeltaGenerato
             None,
             result.n_corpus,
             key=ROWS.format(result.n_corpus),
+            width=240,
             help="Costs and recommendation are for this number of rows. Scores are for the rows loaded here.",
         )
-        rate = _rate(setup, seconds, waiting)
+        with st.popover("Time and price", icon=":material/payments:", key="migrate.rate"):
+            rate = _rate(setup, seconds, waiting)
     return int(n), rate
 
 

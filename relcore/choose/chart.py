@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.base.errors import SpaceError
+from relcore.base.numbers import general
 from relcore.catalog.task import SpacesRecipe
 from relcore.choose.looks import LOOKS, lead_of
 from relcore.choose.result import ModelChoice, sentence
@@ -56,6 +57,19 @@ def choice_chart(found: ModelChoice) -> Lines:
         "judged queries",
         f"lead of {found.names[look.best]}, {found.metric}",
         kind="lines" if len(ns) > 1 else "points",
-        baselines=(("may be behind by", -found.epsilon),),
+        baselines=(("allowed to be behind", -found.epsilon),),
         alt=sentence(found),
+    )
+
+
+def how_to_read(found: ModelChoice) -> str:
+    """The caption of the figure, which says when a model is chosen. "" before the first look."""
+    look = found.answer
+    if look is None:
+        return ""
+    best = found.names[look.best]
+    return (
+        f"Each line shows how far {best} is ahead of another model; its band is the 95 % interval. {best} is"
+        f" better once the band is above 0. Above the dashed line it is good enough: at most"
+        f" {general(found.epsilon)} behind, which Method details sets."
     )

@@ -151,6 +151,12 @@ class MovedThreshold(Reported):
         """A cut-off as text, with all its decimals."""
         return short(cut, 4).rstrip("0").rstrip(".") or "0"
 
+    def to_set(self) -> str:
+        """The condition that replaces the old one: ``"cosine ≥ .362"``; "" if there is none."""
+        if not self.has_cut_off:
+            return ""
+        return f"{_PASSES[self.score]} {self.number(self.new_threshold)}"
+
     def describe(self) -> str:
         """The new cut-off in a sentence or two."""
         if self.refusal:
@@ -205,13 +211,10 @@ class MovedThreshold(Reported):
                 f" {kinds.gain.describe()} compared with one cut-off for all."
             )
         if self.usable == "one":
-            text = f"One cut-off is usable: at {best}, precision and recall both reach {range_}."
-            if self.has_cut_off and not self.is_given:
-                text += (
-                    f" The cut-off to set is {self.number(self.new_threshold)}, which keeps"
-                    f" {TITLES[self.keep].lower()}; {best} only tests whether any is usable."
-                )
-            return text
+            return (
+                "A test of the model, and no cut-off to set: relevant rows can be told from others, because"
+                f" precision and recall can both reach {range_}. They are equal at {best}."
+            )
         if self.usable == "none":
             return (
                 "No cut-off is usable, because relevant and other rows interleave: wherever it is, more than"
@@ -286,8 +289,7 @@ class MovedThreshold(Reported):
         if not self.has_cut_off:
             return "\n".join([*lines, self.describe(), "", self.verdict(), ""])
         lines += [
-            f"- Set: {_PASSES[self.score]} {self.number(self.new_threshold)} (before:"
-            f" {self.number(self.threshold)}).",
+            f"- Set: {self.to_set()} (before: {self.number(self.threshold)}).",
             f"- {self.describe()}",
         ]
         if self.is_judged:

@@ -1,5 +1,7 @@
 """The tab Choose: the answer by labels, and blind judging until it stops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -66,3 +68,35 @@ def test_one_model_asks_for_more(workspace, ran_in_place):
     session.find("multiselect", "choose.models").set_value(workspace.spaces[:1])
     session.run()
     assert any("Choose two models or more" in info.value for info in session.at.info)
+
+
+def test_the_example_says_that_it_is_one_and_names_models_as_its_answer_does(ran_in_place):
+    """Before, nothing on the page told the example from own data, and the chips had the name of the data."""
+    session = Session(place=None).open(*PLACE)
+    assert "An example, not your data" in session.captions
+    chosen = session.find("multiselect", "choose.models")
+    assert len(chosen.value) == 3
+    assert "MiniLM layer 6" in chosen.options
+    assert "<strong>MiniLM layer 6 is best" in session.html
+    assert "choose.example" not in session.keys
+
+
+def test_a_session_whose_file_is_gone_leads_to_the_example(workspace, tmp_path, ran_in_place):
+    """Before, the page showed an error and no way to the example."""
+    for path in tmp_path.glob("poor*"):
+        path.unlink()
+    session = Session(workspace=workspace, place=None).open(*PLACE)
+    assert "An example, not your data" not in session.captions
+    session.click("choose.example")
+    assert "An example, not your data" in session.captions
+    session.click("choose.own")
+    assert "choose.example" in session.keys
+
+
+def test_all_models_of_the_same_rows_are_compared(workspace, tmp_path, ran_in_place):
+    """Before, only the pair was chosen, and a third model had to be found in the list."""
+    third = save_space(tmp_path / "third.npz", np.random.default_rng(1).normal(size=(N, 6)), READABLE)
+    stranger = save_space(tmp_path / "stranger.npz", np.random.default_rng(2).normal(size=(N, 6)), "other ")
+    spaces = (*workspace.spaces, third, stranger)
+    session = Session(workspace=replace(workspace, spaces=spaces), place=None).open(*PLACE)
+    assert session.find("multiselect", "choose.models").value == [*workspace.spaces, third]

@@ -200,7 +200,7 @@ def test_shifted_rows_start_no_job(tmp_path, planted, ran_in_place):
     assert not ran_in_place, "bundle its result again: python assets/finished/make_finished.py migration"
     session.session_state["migrate.Export adapter"] = True
     session.change("number_input", "migrate.rows-960", 2_000_000)
-    (verdict,) = re.findall(r'relscope-lead"><strong>(.*?)</strong>', session.html)
+    verdict = re.search(r'relscope-lead"><strong>(.*?)</strong>', session.html)[1]
     assert verdict.startswith("For 2,000,000 rows: let the new model rank")
     assert "For the 960 rows here: re-embed" in session.captions
     assert any("carry out the recommended “cascade" in one.value for one in session.markdown)
@@ -246,16 +246,37 @@ def test_a_moved_line_changes_what_passes(tmp_path, planted):
     before = [one.value for one in session.metric]
     listed = session.table_with("relevant")
     assert len(before) == 3
+    assert session.at.button(key="threshold.back").disabled
     session.change("slider", line.key, line.max)
     assert [one.value for one in session.metric] != before
     assert len(session.table_with("relevant")) < len(listed)
+    session.click("threshold.back")
+    assert [one.value for one in session.metric] == before
+    assert re.search(r"<strong>Set cosine ≥ [\d.]+\.</strong>", session.html)
     assert any("Set: cosine ≥" in one.value for one in session.code)
     session.change("button_group", "threshold.score", "l2")
     assert any("Set: L2 distance ≤" in one.value for one in session.code)
     session.change("button_group", "threshold.keep", "recall")
-    assert any("keeps recall" in one.value for one in session.markdown)
+    assert "keeps recall" in session.html
     assert any("--gate precision=" in one.value for one in session.code)
     assert not session.errors
+
+
+def test_a_threshold_outside_the_range_of_scores_is_refused_in_words(tmp_path, planted):
+    """Before, the field turned red without a word."""
+    session = thresholds_page(tmp_path, planted)
+    session.change("number_input", "threshold.value-cosine", 5.0)
+    assert any("5 is no threshold: expected a cosine, from −1 to 1" in one for one in session.errors)
+    session.change("number_input", "threshold.value-cosine", None)
+    assert not session.errors
+
+
+def test_a_button_under_the_verdict_opens_the_thresholds(tmp_path, planted):
+    """Before, the closed row far below was the only way. The script of the page scrolls to it."""
+    session = open_page(saved(tmp_path, planted[0][:2]), part="A cheaper index")
+    assert not session.slider
+    session.click("migrate.to-thresholds")
+    assert len(session.slider) == 1
 
 
 def test_the_threshold_of_the_recommended_option_comes_first(tmp_path, planted, monkeypatch):
@@ -266,7 +287,7 @@ def test_the_threshold_of_the_recommended_option_comes_first(tmp_path, planted, 
 
 def test_a_threshold_of_other_rows_is_refused_without_judgements(tmp_path, planted):
     session = thresholds_page(tmp_path, planted)
-    assert any(one.value.startswith("**A cut-off of about ") for one in session.markdown)
+    assert "</strong> A cut-off of about " in session.html
     assert not any("--gate" in one.value for one in session.code)
     other = save_space(tmp_path / "other.npz", planted[0][2].vectors, "d")
     workspace = session.workspace

@@ -127,9 +127,9 @@ def test_separable_topics_have_a_cut_off_and_noise_has_none(noise, usable):
     old, new, relevant = models(noise)
     found = move_threshold(old, new, relevant=relevant)
     assert found.usable == usable
-    # Of two cut-offs in the text, one is named as that to set.
-    to_set = f"The cut-off to set is {found.number(found.new_threshold)}, which keeps"
-    assert (to_set in found.verdict()) == (usable == "one")
+    # Of two cut-offs in the text, only one is to set.
+    assert ("no cut-off to set" in found.verdict()) == (usable == "one")
+    assert found.to_set() == f"cosine ≥ {found.number(found.new_threshold)}"
     assert found.separability.value == pytest.approx(
         max(
             min(row.precision, row.recall)
