@@ -68,12 +68,14 @@ def lead_sentence(report: Report) -> None:
     messages.lead(f"<b>{plain_html(report.sentence)}</b>")
 
 
-def chart_beside(figure: Exportable, key: str, report: Report) -> DeltaGenerator:
-    """Draw a figure with its export menu, and beside it the tables and the notes of a report. Returns the
-    place below these."""
+def chart_beside(figure: Exportable, key: str, report: Report, how_to_read: str = "") -> DeltaGenerator:
+    """Draw a figure with its caption and its export menu, and beside it the tables and the notes of a report.
+    Returns the place below these."""
     chart, listed = st.columns([1.35, 1], gap="large")
     with chart:
         exports.figure(figure, f"{key}.chart", bar=key)
+        if how_to_read:
+            st.caption(plain(how_to_read))
     with listed:
         for table in report.tables:
             report_table(table)

@@ -41,7 +41,7 @@ def draw(workspace: Workspace) -> None:
 
 
 def _draw_about(workspace: Workspace, setup: ChooseSetup | None) -> None:
-    """Say whether this is the example, with the ways to it and from it."""
+    """Say whether this is the example, with buttons to it and from it."""
     is_example = session.migrates_example()
     told = _ABOUT
     if is_example:
@@ -117,8 +117,7 @@ def _report(setup: ChooseSetup, found: ModelChoice) -> None:
         task = answered(setup).task
     digests = tuple(space.digest for space in setup.spaces)
     chart = ChoiceChart(spaces=setup.specs, digests=digests, choose=task)
-    chart_beside(chart.draw(found), "choose", report)
-    st.caption(plain(how_to_read(found)))
+    chart_beside(chart.draw(found), "choose", report, how_to_read(found))
 
 
 def _costs(setup: ChooseSetup) -> list[ModelCost]:

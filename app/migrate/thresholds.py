@@ -75,7 +75,7 @@ def _answer(found: MovedThreshold) -> None:
     if found.usable == "none":
         messages.warning(verdict)
     elif found.usable == "one":
-        summary = "<summary>Can any cut-off tell relevant rows from others? Yes.</summary>"
+        summary = "<summary>Can any cut-off separate relevant rows from others? Yes.</summary>"
         st.html(f'<details class="relscope-details">{summary}{plain_html(verdict)}</details>')
     elif verdict:
         st.caption(plain(verdict))

@@ -131,7 +131,7 @@ def _submit(missing: dict) -> None:
 
 def draw(workspace: Workspace) -> None:
     st.caption(
-        "Two encoders, one per language, were trained independently and know nothing of each other. You know"
+        "Two encoders, one per language, were trained independently. You know"
         " the translations of some sentences. Do they suffice to find those of all others?"
     )
     try:

@@ -212,8 +212,8 @@ class MovedThreshold(Reported):
             )
         if self.usable == "one":
             return (
-                "A test of the model, and no cut-off to set: relevant rows can be told from others, because"
-                f" precision and recall can both reach {range_}. They are equal at {best}."
+                "A test of the model, and no cut-off to set: a cut-off can separate relevant rows from"
+                f" others. Precision and recall can both reach {range_}; they are equal at {best}."
             )
         if self.usable == "none":
             return (
