@@ -44,11 +44,12 @@ _ORDERS = {
 
 @dataclass
 class _Shown:
-    """The table that the browser shows: the ids of its rows in order, the selection by which it was drawn,
-    the selection that its ticks made since, and a number that names its widget."""
+    """The table that the browser shows: the ids of its rows in order, the selection and the settings by which
+    it was drawn, the selection that its ticks made since, and a number that names its widget."""
 
     ids: np.ndarray
-    drawn_for: tuple = ()
+    selection: tuple[str, ...] = ()
+    settings: tuple | None = None
     ticked: tuple[str, ...] | None = None
     number: int = 0
 
@@ -90,14 +91,14 @@ def draw(workspace: Workspace, pair: Match) -> None:
     shown: _Shown = st.session_state.setdefault(_STATE, _Shown(np.empty(0, dtype=object)))
     settings = (compute.pair_key(pair), query, order, only, workspace.tags)
     # Ticks change no order, so that the rows stay under the pointer, except in an order that depends on them.
-    by_ticks = shown.ticked == chosen and shown.drawn_for[1:] == settings
+    by_ticks = shown.ticked == chosen and shown.settings == settings
     if not by_ticks or order == _NEAREST:
-        if shown.drawn_for != (chosen, *settings):
+        if (shown.selection, shown.settings) != (chosen, settings):
             shown.number += 1
-        shown.drawn_for = (chosen, *settings)
+        shown.selection = chosen
+        shown.settings = settings
         shown.ticked = None
-    drawn_for = shown.drawn_for[0]
-    marked = np.flatnonzero(pair.source.index.isin(list(drawn_for)))
+    marked = np.flatnonzero(pair.source.index.isin(list(shown.selection)))
     table = _table(workspace, pair, selected, items_of(workspace))
     table = _sorted(_found(table, query), order, marked)
     if only:

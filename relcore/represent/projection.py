@@ -117,27 +117,16 @@ class RelativeProjection(Estimator):
             need_whole("n_anchors", self.n_anchors)
             drawn = random_generator(self.random_state)
             anchors = drawn.choice(n, min(self.n_anchors, n), replace=False)
-        rows = _listed_or_matrix(anchors)
-        reason = ""
-        if rows.ndim == 1 and rows.size and all(isinstance(one, str) for one in rows):
-            rows = as_space(unchecked, "X").rows(rows.tolist())
-        if rows.size == 0:
-            reason = "at least one, got none; pick some by hand or with select_anchors"
-        elif rows.ndim == 2:
-            if rows.shape[1] == width:
-                self._fit(mean, np.asarray(rows, dtype=np.float32), X)
-                self._sees(unchecked, width, len(rows))
-                return self
-            reason = f"vectors of width {width} like the space, got {rows.shape[1]}"
-        elif rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
-            got = f"{rows.dtype} {rows.shape}"
-            reason = f"row numbers (k,), ids of X (k,) or vectors (k, d), got {got}"
-        elif len(outside := rows[(rows < 0) | (rows >= n)]):
-            reason = f"rows 0 … {n - 1}, got {outside[0]}"
-        if reason:
-            raise SpaceError(f"anchors: expected {reason}")
-        self._fit(mean, X[rows], X)
-        self._sees(unchecked, width, len(rows), _ids_at(unchecked, rows))
+        chosen = _listed_or_matrix(anchors)
+        if chosen.ndim == 1 and chosen.size and all(isinstance(one, str) for one in chosen):
+            chosen = as_space(unchecked, "X").rows(chosen.tolist())
+        _need_anchors(chosen, n, width)
+        if chosen.ndim == 2:
+            self._fit(mean, np.asarray(chosen, dtype=np.float32), X)
+            self._sees(unchecked, width, len(chosen))
+        else:
+            self._fit(mean, X[chosen], X)
+            self._sees(unchecked, width, len(chosen), _ids_at(unchecked, chosen))
         return self
 
     def fit_from(self, mean: np.ndarray, anchors: MatrixLike, rows: MatrixLike) -> Self:
@@ -235,6 +224,23 @@ def checked_row(row: Any, width: int, name: str) -> np.ndarray:
             got = f"{row.dtype} {row.shape}"
         raise SpaceError(f"{name}: expected {width} finite numbers, one per column, got {got}")
     return row
+
+
+def _need_anchors(chosen: np.ndarray, n: int, width: int) -> None:
+    """Raise a SpaceError unless these are numbers (k,) of n rows, or vectors (k, width)."""
+    reason = ""
+    if chosen.size == 0:
+        reason = "at least one, got none; pick some by hand or with select_anchors"
+    elif chosen.ndim == 2:
+        if chosen.shape[1] != width:
+            reason = f"vectors of width {width} like the space, got {chosen.shape[1]}"
+    elif chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
+        got = f"{chosen.dtype} {chosen.shape}"
+        reason = f"row numbers (k,), ids of X (k,) or vectors (k, d), got {got}"
+    elif len(outside := chosen[(chosen < 0) | (chosen >= n)]):
+        reason = f"rows 0 … {n - 1}, got {outside[0]}"
+    if reason:
+        raise SpaceError(f"anchors: expected {reason}")
 
 
 def _listed_or_matrix(anchors: Any) -> np.ndarray:
