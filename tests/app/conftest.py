@@ -2,16 +2,20 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 from streamlit import config
 from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.runtime.scriptrunner_utils import script_run_context
-from streamlit.testing.v1 import AppTest, local_script_runner
+from streamlit.runtime.state import SafeSessionState
+from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 
 from app.workspace import History, Workspace
 from relcore.catalog.catalog import SpaceSpec
@@ -28,13 +32,35 @@ def _wait(runner, timeout):
         _refuse(runner, timeout=0)
 
 
-# Makes AppTest faster, because it took a third of the time of these tests: runs share compiled pages, a test
-# sleeps until its run has ended, no metadata of packages is read, and messages get no hash, which only a
-# browser's cache needs.
+class _Values(Mapping):
+    """The values of a session by their keys. Streamlit copies all of them for each widget that asks for its
+    own."""
+
+    def __init__(self, state):
+        self._state = state
+
+    def __getitem__(self, key):
+        return self._state[key]
+
+    def __iter__(self):
+        return iter(_copied_values(self._state))
+
+    def __len__(self):
+        return len(_copied_values(self._state))
+
+
+# Makes AppTest faster, because it took a third of the time of these tests: runs share compiled pages and the
+# stand-in for a server, a test sleeps until its run has ended, a widget looks up its own value alone, no
+# metadata of packages is read, and messages get no hash, which only a browser's cache needs.
 _pages = ScriptCache()
+_server = MagicMock(spec=Runtime)
 _refuse = local_script_runner.require_widgets_deltas
+_copied_values = SafeSessionState.filtered_state.fget
+app_test.MagicMock = lambda spec: _server
+app_test.ScriptCache = lambda: _pages
 local_script_runner.ScriptCache = lambda: _pages
 local_script_runner.require_widgets_deltas = _wait
+SafeSessionState.filtered_state = property(_Values)
 manifest_scanner.scan_component_manifests = list
 script_run_context.populate_hash_if_needed = lambda message: None
 config.set_option(
