@@ -149,17 +149,15 @@ def readable_path(path: str | Path, *, uploads: bool = True) -> Path:
     confined = is_shared()
     if not confined and _find_asker is None:
         return place
-    asker = _find_asker() if _find_asker else AccessContext()
     data = data_folder()
     if confined and data:
         place = data / place
     end = resolve_links(place)
     every = all_uploads()
     if end and end.is_relative_to(every.resolve()):
-        if _find_asker is None:
-            own = every
-        else:
-            own = asker.uploads
+        own = every
+        if _find_asker:
+            own = _find_asker().uploads
         if own and end.is_relative_to(own.resolve()) and (uploads or not confined):
             return end if confined else place
         raise SpaceError(
@@ -174,10 +172,10 @@ def readable_path(path: str | Path, *, uploads: bool = True) -> Path:
     inside = end and any(end.is_relative_to(folder.resolve()) for folder in folders)
     if inside or (end and end in _files_of_command_line()):
         return end
-    usual = f"this app is shared, so it reads only its data folder ({DATA}) and your own uploads"
-    raise SpaceError(
-        f"{str(path)!r:.200} is not open to this session: {asker.limits or f'{usual}; upload the file'}"
+    limits = (_find_asker and _find_asker().limits) or (
+        f"this app is shared, so it reads only its data folder ({DATA}) and your own uploads; upload the file"
     )
+    raise SpaceError(f"{str(path)!r:.200} is not open to this session: {limits}")
 
 
 def need_own_machine(what: str) -> None:
