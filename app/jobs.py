@@ -213,20 +213,25 @@ def _submit_reduction(
     return queue().submit(key, work, title=title, expected=seconds, spec=spec, inputs=inputs)
 
 
+@compute.cached(32)
+def _exact_task(pair: Match, representation: str, settings: ScoreSettings) -> tuple[ExactScores, str]:
+    """The task that scores a representation with every held-out row as a query, and the key of its result."""
+    anchors = settings.anchors
+    k = compute.scored_neighbours(pair, anchors, settings.k, settings.convention)
+    task = ExactScores.on(representation, anchors, settings.projection, k, settings.convention)
+    return task, task.key((pair.source, pair.target))
+
+
 def exact_scores(
     pair: Match, representation: str, settings: ScoreSettings, *, start: bool = False
 ) -> dict[str, Score] | Job | None:
     """Scores with every held-out row as a query. Until they are computed, returns the job that computes them.
     Returns None if there is no job and `start` is False."""
-    anchors = settings.anchors
-    k = compute.scored_neighbours(pair, anchors, settings.k, settings.convention)
-    task = ExactScores.on(representation, anchors, settings.projection, k, settings.convention)
-    spaces = pair.source, pair.target
-    key = task.key(spaces)
+    task, key = _exact_task(pair, representation, settings)
     job = queue().job(key)
     ended = job is None or job.status().state in ("failed", "cancelled")
     if (start and ended) or (job and retry_requested(job)):
-        inputs = [put_space(queue().store, space) for space in spaces]
+        inputs = [put_space(queue().store, space) for space in (pair.source, pair.target)]
         job = queue().submit(key, task_job, title=task.title, task=task, inputs=inputs)
     if job and job.status().state == "done":
         return task.read(job.result()).scores

@@ -213,9 +213,12 @@ def representations(anchors: tuple[str, ...]) -> tuple[str, ...]:
     return ("absolute",)
 
 
-def scores_figure(workspace: Workspace, models: Match) -> Exportable:
+def scores_figure(
+    workspace: Workspace, models: Match, found: dict[str, dict[str, Score]] | None = None
+) -> Exportable:
+    """The figure of these scores, or of `all_scores`."""
     pair = models.pair()
-    found = all_scores(workspace, pair)
+    found = found or all_scores(workspace, pair)
     sampled = any(score.interval for by_metric in found.values() for score in by_metric.values())
     n_queries = None
     if sampled:

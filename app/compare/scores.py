@@ -56,7 +56,7 @@ def _draw_scores(workspace: Workspace, models: Match) -> None:
     score_table(scores)
     show_cautions(pair, tuple(workspace.anchors))
     follow([job for job in results if job is not None and not isinstance(job, dict)])
-    exports.export_bar(scores_figure(workspace, models), "scores")
+    exports.export_bar(scores_figure(workspace, models, scores), "scores")
     _each_model(workspace, models)
     _more_measures(workspace, pair, tuple(scores))
 
