@@ -29,7 +29,8 @@ _EXAMPLE = (
 )
 _NOTHING_TO_READ = (
     "These rows have numbers as ids and no texts, so nobody can judge them by reading. In Data, load their"
-    " vectors together with a table of their ids and texts. Or choose labels or a file of judgements above."
+    " vectors together with a table of their ids and texts. Or choose above who else says which"
+    " rows are relevant."
 )
 
 
@@ -99,12 +100,13 @@ def _ask(setup: ChooseSetup) -> ModelChoice | None:
 
 def _report(setup: ChooseSetup, found: ModelChoice) -> None:
     report = found.report(_costs(setup))
-    head, _, numbers = report.sentence.partition(": ")
     if found.answer is None:
         lead_sentence(report)
     else:
-        head = head.replace("; ", ". ")
-        messages.lead(f"<strong>{plain_html(head)}.</strong> <small>{plain_html(numbers)}</small>")
+        # Names of models may have a colon, so the numbers begin with the name of the measure.
+        head, _, leads = report.sentence.rpartition(f": {found.metric} ")
+        numbers = plain_html(f"{found.metric} {leads}")
+        messages.lead(f"<strong>{plain_html(head)}.</strong> <small>{numbers}</small>")
     if setup.task.blind:
         judge(setup, found.is_decided)
     if found.answer is None:

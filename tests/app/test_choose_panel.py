@@ -1,5 +1,6 @@
 """The tab Choose: the answer by labels, and blind judging until it stops."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -100,3 +101,17 @@ def test_all_models_of_the_same_rows_are_compared(workspace, tmp_path, ran_in_pl
     spaces = (*workspace.spaces, third, stranger)
     session = Session(workspace=replace(workspace, spaces=spaces), place=None).open(*PLACE)
     assert session.find("multiselect", "choose.models").value == [*workspace.spaces, third]
+
+
+def test_an_undecided_answer_is_a_whole_sentence_also_with_colons_in_names(tmp_path, ran_in_place):
+    """The numbers are set apart from the answer, at the name of the measure and not at the first colon."""
+    rng = np.random.default_rng(0)
+    labels = np.array(list("abcdef"))[CLASSES]
+    specs = [
+        save_space(tmp_path / f"{name}.npz", rng.normal(size=(N, 6)), READABLE, labels=labels)
+        for name in ("a: one", "b: two")
+    ]
+    session = Session(workspace=Workspace(tuple(specs), *specs), place=None).open(*PLACE)
+    (lead,) = re.findall(r'relscope-lead"><strong>(.*?)</strong> <small>(.*?)</small>', session.html)
+    assert re.fullmatch(r"Undecided after .* queries; .*[ab]: (one|two) leads\.", lead[0])
+    assert lead[1].startswith("nDCG@5 ")
