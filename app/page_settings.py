@@ -79,7 +79,9 @@ def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
         return (
             type(value) is type(usual) and (low is None or low <= value) and (high is None or value <= high)
         )
-    return isinstance(value, bool if name in ("toggle", "checkbox") else str)
+    if name in ("toggle", "checkbox"):
+        return isinstance(value, bool)
+    return isinstance(value, str)
 
 
 def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = None, **look: Any) -> Any:

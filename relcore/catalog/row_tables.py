@@ -216,13 +216,18 @@ class TableColumns:
     names: tuple[str, ...] = ()
 
     def __init__(self, spec: SpaceSpec) -> None:
-        self._spec, self._rows = spec, cache(self._rows_of)
-        if (encoded := _encoded_table(spec)) is not None:
+        self._spec = spec
+        self._rows = cache(self._rows_of)
+        encoded = _encoded_table(spec)
+        described = None
+        if encoded is None and spec.source == "file":
+            described = _table_and_roles(spec)
+        if encoded is not None:
             dataset = spec.dataset
             self._table = encoded
             used = {dataset.column, dataset.label_column, dict(dataset.options).get("id_column")}
             self.names = tuple(name for name in label_columns(encoded.columns) if name not in used)
-        elif (described := _table_and_roles(spec) if spec.source == "file" else None) is not None:
+        elif described is not None:
             opened, self._columns = described
             if left_out := self._columns.places("left out"):
                 self._table = opened()

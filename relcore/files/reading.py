@@ -322,6 +322,31 @@ def _named_rows(
     return arguments, notes
 
 
+def _into_memory(path: Path, of: Format, request: Request) -> tuple[np.ndarray, dict[str, Any]]:
+    """The rows of a file as a read-only array, and its columns."""
+    blocks = confined.stream(of.blocks, path, of.libraries, request=request)
+    n = 0
+    vectors = np.empty((0, 0), np.float32)
+    while True:  # a `for` loop would lose the generator's return value
+        try:
+            block = next(blocks)
+        except StopIteration as stop:
+            columns = stop.value or {}
+            break
+        d = vectors.shape[1] or block.shape[1]
+        end = n + len(block)
+        check_size(path, end, d, request.max_bytes)
+        if end > len(vectors):  # resizing in place remaps memory pages and copies nothing
+            vectors.resize((end * 9 // 8, d), refcheck=False)
+        vectors[n:end] = block
+        n = end
+    if not n:
+        raise SpaceError(f"{path.name}: expected rows of numbers, got none; check the program that wrote it")
+    vectors.resize((n, d), refcheck=False)
+    vectors.flags.writeable = False
+    return vectors, columns
+
+
 def _read(
     path: Path, of: Format, request: Request, on_disk: bool, store: Store | None
 ) -> tuple[Any, dict[str, Any]]:
@@ -344,28 +369,7 @@ def _read(
         vectors = file.decoded(regions, blocks)
         columns = regions.columns
     if vectors is None:
-        blocks = confined.stream(of.blocks, path, of.libraries, request=request)
-        n = 0
-        vectors = np.empty((0, 0), np.float32)
-        while True:  # a `for` loop would lose the generator's return value
-            try:
-                block = next(blocks)
-            except StopIteration as stop:
-                columns = stop.value or {}
-                break
-            d = vectors.shape[1] or block.shape[1]
-            end = n + len(block)
-            check_size(path, end, d, request.max_bytes)
-            if end > len(vectors):  # resizing in place remaps memory pages and copies nothing
-                vectors.resize((end * 9 // 8, d), refcheck=False)
-            vectors[n:end] = block
-            n = end
-        if not n:
-            raise SpaceError(
-                f"{path.name}: expected rows of numbers, got none; check the program that wrote it"
-            )
-        vectors.resize((n, d), refcheck=False)
-        vectors.flags.writeable = False
+        vectors, columns = _into_memory(path, of, request)
     if "ids" not in columns and (tokens := columns.get("tokens")):
         ids = token_ids(path, tokens[1])
         if ids is not None:
