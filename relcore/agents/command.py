@@ -316,23 +316,30 @@ def command_of(name: str, arguments: Mapping[str, Any]) -> list[str]:
             value = arguments.get(action.dest)
         if value is None or (action.dest not in fixed and action is not known[action.dest]):
             continue
-        if isinstance(value, list):
-            values = [_text(action, one) for one in value]
+        words = _words_of(action, value)
+        if action.option_strings:
+            options += words
         else:
-            values = [_text(action, value)]
-        if action.nargs == 0:
-            if not isinstance(value, bool):
-                raise SpaceError(f"{action.dest}: expected true or false, got {value!r:.80}")
-            no = [flag for flag in action.option_strings if flag.startswith("--no-")]
-            if value:
-                options += action.option_strings[:1]
-            else:
-                options += no[:1]
-        elif action.option_strings:
-            options.append(f"{action.option_strings[0]}={','.join(values)}")
-        else:
-            places += values
+            places += words
     return [name, *options, *places]
+
+
+def _words_of(action: argparse.Action, value: Any) -> list[str]:
+    """The words of a command line that give this value to an argument."""
+    if isinstance(value, list):
+        values = [_text(action, one) for one in value]
+    else:
+        values = [_text(action, value)]
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise SpaceError(f"{action.dest}: expected true or false, got {value!r:.80}")
+        flags = action.option_strings
+        if not value:
+            flags = [flag for flag in flags if flag.startswith("--no-")]
+        return list(flags[:1])
+    if action.option_strings:
+        return [f"{action.option_strings[0]}={','.join(values)}"]
+    return values
 
 
 def _text(action: argparse.Action, value: Any) -> str:
