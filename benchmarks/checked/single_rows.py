@@ -131,7 +131,7 @@ NEW_KINDS = (
     "passages among sentences",
     "first half of the dimensions",
 )
-NOTHING_FAMILIES = (SENTENCES, "para", "e5", "L5", "L3", "mean", *WORDS)
+NOTHING_FAMILIES = (SENTENCES, "para", "e5", "L5", "L3", "mean", *WORDS, "fmean")
 NOTHING_MODES = ("none", "same", "none", "shifted")  # by draw
 
 

@@ -568,7 +568,7 @@ def _unfit(X: Rows, distinct: int) -> str:
 
 
 @dataclass(frozen=True)
-class CheckRows(Task[Checked], kind="check", version=6, title="Check for a second model"):
+class CheckRows(Task[Checked], kind="check", version=7, title="Check for a second model"):
     """The task that checks the first space (see `check`). A second space, if given, holds trusted rows, and a
     third one trusted rows of the other model."""
 

@@ -16,8 +16,9 @@ from relcore.cli import main
 from relcore.encoders.words import load_words
 from relcore.engine.engine import Engine
 from relcore.files.saving import save_space
+from relcore.passport import two_parts
 from relcore.passport.recipes import MIXED
-from relcore.passport.two_parts import ShortAxes, parts_of
+from relcore.passport.two_parts import ShortAxes, Slope, parts_of
 from tests.relcore.passport.planted import model
 
 D = 128
@@ -89,6 +90,21 @@ def test_words_of_one_model_that_lie_apart_are_no_alarm(model):
     assert turned.unfit == found.unfit
     assert turned.limits == []  # without marks, no line about marks
     assert not found.report().facts["alarm"]
+
+
+@pytest.mark.parametrize(("other", "is_one_model"), [(FIRST, True), (SECOND, False)])
+def test_parts_that_half_of_the_dimensions_tells_apart_are_compared_by_all(monkeypatch, other, is_one_model):
+    X = np.r_[FIRST(600, 1), other(600, 2)]
+    second = unit_rows(X)[600:]
+
+    def by_chance(side, compared, starts):
+        return Slope(0.1, 0.2, D // 2), np.isin(side[:, 0], second)
+
+    monkeypatch.setattr(two_parts, "_least_shared_parts", by_chance)
+    found = parts_of(X)
+    assert not found.graded
+    assert (found.slope.high > 0.9) == is_one_model
+    assert (found.slope.high == 0.2) != is_one_model
 
 
 def test_equal_halves_of_two_models_of_words_are_counted_as_halves():
