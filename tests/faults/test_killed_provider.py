@@ -51,7 +51,7 @@ def sent(server):
     return [int(body["input"][0].split()[1]) // BATCH for _, _, body in server.asked]
 
 
-@pytest.mark.parametrize("n_kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_kills", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_killed_encoding_sends_only_the_missing_batches(tmp_path, monkeypatch, n_kills):
     """If the encoding is killed while it waits for a batch, only this batch is sent again."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
