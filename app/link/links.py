@@ -13,7 +13,7 @@ import streamlit as st
 from app import compute, session
 from app.glossary.card import caption
 from app.jobs import queue
-from app.link.setup import LISTED, BootstrapSetup, _side
+from app.link.setup import LISTED, BootstrapSetup, described_rows
 from app.places import EXPLORE, go
 from app.plain_text import plain_name
 from app.session import fit_to_pair
@@ -133,7 +133,7 @@ def numbers_in_words(n_links: int, n_anchors: int, scored: str, used: bool) -> s
     )
 
 
-def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) -> tuple[str, ...]:
+def links_to_check(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) -> tuple[str, ...]:
     """Draw the links for checking by eye, and return the source ids that the user marks as right. If the true
     pairs are known, draw a sample of the links and the missed pairs, and return ()."""
     result = outcome.result
@@ -214,7 +214,7 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
             f" other's nearest, or the link is too unsure{few}."
         )
         if len(alone):
-            table, look = _side(setup.source_spec, alone[:LISTED])
+            table, look = described_rows(setup.source_spec, alone[:LISTED])
             table = table.rename(columns={"id": "row"})
             st.dataframe(table, key="bootstrap.alone", hide_index=True, height=_height(alone), **look)
 
@@ -236,7 +236,7 @@ def _table(setup: BootstrapSetup, pairs: Pairs) -> tuple[pd.DataFrame, dict[str,
 def _named_side(spec: SpaceSpec, ids: Sequence[str], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     """The columns of one side of the pairs, whose names tell the side, and the arguments for
     `st.dataframe`."""
-    side, look = _side(spec, ids)
+    side, look = described_rows(spec, ids)
     names = {column: f"{column}, {name}" for column in side}
     names["id"] = name
     columns = {names[column]: kind for column, kind in look["column_config"].items()}

@@ -12,7 +12,7 @@ from app.glossary.card import caption
 from app.glossary.terms import with_links
 from app.jobs import queue
 from app.link.finished import draw_finished_links, remember_job
-from app.link.links import _list, in_use, known_source_ids, use_button
+from app.link.links import in_use, known_source_ids, links_to_check, use_button
 from app.link.setup import BootstrapSetup, choose, show_linked_notice
 from app.plain_text import plain
 from app.tables import report_table
@@ -59,7 +59,7 @@ def _draw_links(setup: BootstrapSetup, outcome: Outcome, used: bool) -> None:
     confirmed = frozenset(known_source_ids(outcome))
     if used:
         confirmed |= compute.load_space(session.workspace().target).ids.marks
-    chosen = frozenset(_list(setup, outcome, confirmed if used else frozenset())) - confirmed
+    chosen = frozenset(links_to_check(setup, outcome, confirmed if used else frozenset())) - confirmed
     if len(result.pairs) > result.n_seeds:
         n_unsure = len(result.pairs) - len(result.kept)
         contents = []

@@ -292,7 +292,7 @@ def _picked_row(spec: SpaceSpec, space: LatentSpace) -> list[str]:
     """A list with the id of the row that the user selected in a table of a space's rows. It is empty if no
     row is selected."""
     ids = space.ids[:LISTED]
-    table, look = _side(spec, ids)
+    table, look = described_rows(spec, ids)
     noun = "name"
     if is_numbered(space):
         noun = "row"
@@ -319,7 +319,7 @@ def show_linked_notice() -> None:
     )
 
 
-def _side(spec: SpaceSpec, ids: Sequence[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
+def described_rows(spec: SpaceSpec, ids: Sequence[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A table of rows with their texts, pictures or labels before the column "id", and its arguments for
     `st.dataframe`."""
     side, look = with_items(
