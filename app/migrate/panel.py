@@ -55,8 +55,7 @@ def inputs(workspace: Workspace) -> MigrateSetup | None:
 
 
 def migration_of(setup: MigrateSetup) -> MigrationResult | None:
-    """The result of the migration, with the verdict of finished blind judgements if there are any. None
-    while a job computes it."""
+    """The result of the migration. None while a job computes it."""
     # The first comparison of the user's own pair waits for a click. Later, a changed setting starts the
     # comparison by itself.
     unasked_seconds = 0.0
@@ -70,14 +69,14 @@ def migration_of(setup: MigrateSetup) -> MigrationResult | None:
         details=setup.details,
         unasked_seconds=unasked_seconds,
     )
-    if result is None:
-        return None
-    st.session_state[_COMPARED] = setup.specs[:2]
-    return with_blind_verdict(setup, result)
+    if result is not None:
+        st.session_state[_COMPARED] = setup.specs[:2]
+    return result
 
 
 def report(setup: MigrateSetup, result: MigrationResult) -> None:
     unjudged = result.relevance == NEIGHBOURS
+    result = with_blind_verdict(setup, result)
     show_verdict(setup, result)
     st.subheader("Next steps", anchor=False)
     for name, part in _AFTER.items():

@@ -37,12 +37,14 @@ MOST_QRELS = 50_000_000  # bytes of a file of relevance judgements
 @dataclass(frozen=True, eq=False)
 class MigrateSetup:
     """The spaces of the old and the new model and, if queries are chosen, the spaces of the queries by both
-    models."""
+    models. `details` and `waiting` are places of the page: for seldom choices, and below the choosers, for
+    what the page waits for."""
 
     specs: tuple[SpaceSpec, ...]
     spaces: tuple[LatentSpace, ...]
     task: Migration
     details: DeltaGenerator
+    waiting: DeltaGenerator
 
     @property
     def digests(self) -> tuple[str, ...]:
@@ -116,6 +118,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
         with details:
             specs = (old, new, *queries)
             settings = _settings(specs, (old, new) == example, bool(judgements))
+    waiting = st.container(key="migrate-reading")  # floats, so that its message moves no field
     if old == new:
         messages.info(
             "Choose two different spaces: the old model's vectors and the new model's.",
@@ -123,7 +126,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
         )
         return None
     spaces = tuple(compute.load_space(spec) for spec in specs)
-    return MigrateSetup(specs, spaces, Migration(**settings, judgements=judgements), details)
+    return MigrateSetup(specs, spaces, Migration(**settings, judgements=judgements), details, waiting)
 
 
 def _queries_and_judgements(
@@ -186,8 +189,10 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
     old, new = setup.specs[:2]
     label = "Link the rows"
     try:
-        pair = compute.matched_models(old, new)
-        found, guesses = _pairing(pair, setup.task.random_state), isinstance(pair.ids, GuessedIds)
+        with setup.waiting, st.spinner("Checking the pairs …"):
+            pair = compute.matched_models(old, new)
+            found = _pairing(pair, setup.task.random_state)
+        guesses = isinstance(pair.ids, GuessedIds)
     except NoCommonId:
         told = "The two models share no row ids."
         why = "Migrate needs rows that both models have embedded."

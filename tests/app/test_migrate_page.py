@@ -2,6 +2,7 @@ import base64
 import json
 import re
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from html import unescape
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from app.migrate import judging
+from app.migrate import judging, setup
 from app.migrate.panel import _AFTER
 from app.page_settings import _Settings
 from app.workspace import History, Workspace
@@ -20,6 +21,7 @@ from relcore.catalog.renamed import put_pairing
 from relcore.cli import main
 from relcore.migrate.blind_test import MOST, Answer
 from relcore.migrate.cheaper_index import FORMS
+from relcore.migrate.pairing import check_pairs
 from relcore.runs.store import Store
 from tests.app.conftest import Session, save_space
 from tests.relcore.migrate.planted import migration_spaces
@@ -75,6 +77,26 @@ def test_the_page_and_the_command_give_the_same_digits(tmp_path, planted, capsys
     assert "No verdict" in session.html
     assert found["verdict"]["option"] == ""
     assert not session.errors
+
+
+def test_the_page_says_that_it_checks_the_pairs(tmp_path, planted, monkeypatch):
+    waits = []
+
+    @contextmanager
+    def recorded(text):
+        waits.append(text)
+        yield
+        waits.remove(text)
+
+    def check(pair, random_state):
+        assert waits == ["Checking the pairs …"]
+        return check_pairs(pair.target.vectors, pair.source.vectors, random_state)
+
+    monkeypatch.setattr(setup.st, "spinner", recorded)
+    monkeypatch.setattr(setup, "_pairing", check)
+    session = open_page(saved(tmp_path, planted[0][:2]))
+    assert not session.errors
+    assert "No verdict" in session.html
 
 
 def test_every_tab_runs_on_own_files(tmp_path, planted):
