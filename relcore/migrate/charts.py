@@ -50,8 +50,8 @@ class CascadePrice(MigrationChart, figure="cascade-price"):
     def draw(self, result: MigrationResult | None = None) -> Exportable:
         if (price := self.computed(result).price) is None:
             raise SpaceError("cascade-price: expected queries embedded by both models, got none; add a log")
-        queries, rows, low, high = zip(*price.curve, strict=True)
-        line = Line(TITLES["cascade"], queries, rows, low, high, color=OPTIONS.index("cascade"))
+        queries, rows = zip(*price.curve, strict=True)
+        line = Line(TITLES["cascade"], queries, rows, color=OPTIONS.index("cascade"))
         chart = Lines(
             (line,),
             "queries",
