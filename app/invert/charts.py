@@ -8,22 +8,21 @@ import numpy as np
 import streamlit as st
 
 from app import exports
-from app.invert.inputs import InvertInputs
 from app.invert.recovered import Recovered
 from app.plain_text import plain
 from relcore.base.numbers import short
 from relcore.figures.export import Exportable
 from relcore.invert.anchor_curve import ErrorByAnchors
-from relcore.invert.recovery import RecoveryErrors, about_errors
+from relcore.invert.recovery import RecoveredRows, RecoveryErrors, about_errors
 
 _HEIGHT = 165  # pixels
 
 
-def draw_charts(asked: InvertInputs, result: Recovered) -> None:
+def draw_charts(recipe: RecoveredRows, result: Recovered) -> None:
     """Draw both charts, each below a sentence and beside its export menu."""
     theme = exports.theme()
     spec = result.inversion.spec
-    curve = ErrorByAnchors.of(asked.recipe, inversion=spec).draw(result.curve)
+    curve = ErrorByAnchors.of(recipe, inversion=spec).draw(result.curve)
     figure = _low(curve.interactive(theme))
     chance = short(result.curve.chance, 2)
     ends = np.log10(result.curve.sizes)[[0, -1]].tolist()
@@ -38,7 +37,7 @@ def draw_charts(asked: InvertInputs, result: Recovered) -> None:
     figure.update_yaxes(title_text="mean error")
     _titled(result.curve.describe(), curve, figure, "invert-curve")
 
-    errors = RecoveryErrors.of(asked.recipe, inversion=spec, own=True).draw(result.inversion)
+    errors = RecoveryErrors.of(recipe, inversion=spec, own=True).draw(result.inversion)
     figure = _low(errors.interactive(theme))
     for trace in figure.data:
         peak = int(np.argmax(trace.y))

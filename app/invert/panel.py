@@ -3,39 +3,31 @@ errors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, live, messages, session
+from app import exports, messages, session
 from app.asking import Panel
-from app.components.linked_scatter import linked_scatter
 from app.glossary.card import caption
 from app.invert.charts import draw_charts
-from app.invert.inputs import WIDTHS, InvertInputs, inputs, ridges_of, setting_label
-from app.invert.inversions import paired_rows
+from app.invert.inputs import WIDTHS, InvertInputs, inputs
+from app.invert.maps import draw_panes, scene_of
 from app.invert.recovered import Recovered, recovered
-from app.invert.selected_row import draw_selected, rows_with_trails
-from app.items import Items, draw_rows, found_html, hover_columns, rows_html, sheet_of, with_items
+from app.invert.selected_row import draw_selected
+from app.items import Items, draw_rows, found_html, rows_html, with_items
 from app.plain_text import plain
-from app.selection import places_of_selected, select
 from app.tables import brushing_table, report_table
 from app.widgets import choose_anchors
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.numbers import counted, percent, short
-from relcore.invert.inversion import Inversion, InversionSpec, side_names
+from relcore.invert.inversion import Inversion, side_names
 from relcore.invert.recovery import Recovery, RecoveryErrors
-from relcore.invert.sliders import LiveInversion, SlidAnswers
-from relcore.maps.pane_maps import View
-from relcore.panes.payload import PaneEvent, PaneSettings, trails_between
 from relcore.scores.score import share_interval
 from relcore.spaces.matching import Match
 
-_HIDDEN = "invert.hidden"  # widget key: the classes that the legend hides
 LISTED = 200  # maximum number of rows at each end of the table, which is sorted by error
 
 
@@ -47,19 +39,21 @@ def report(asked: InvertInputs, result: Recovered) -> None:
     pair = asked.pair
     places = asked.places
     inversion = result.inversion
+    with places.found, st.spinner(f"Recovering {counted(len(pair), 'row')} …"):
+        scene = scene_of(pair, asked.recipe, inversion)
     with places.found:
         messages.lead(lead(pair, inversion, result.nearest))
-        _draw_notes(asked, inversion)
+        _draw_notes(pair, asked.anchors_from, inversion)
     with places.details:
         st.caption(inversion.about_matrix)
     with places.maps:
-        _panes(asked, result)
-        drawn = replace(asked.recipe, inversion=inversion.spec).draw((inversion, result.scene))
+        draw_panes(asked, inversion, scene)
+        drawn = replace(asked.recipe, inversion=inversion.spec).draw((inversion, scene))
         exports.export_bar(drawn, "invert-panes")
         _extremes(pair, inversion, asked.items)
     with places.side:
-        draw_charts(asked, result)
-        draw_selected(asked, inversion)
+        draw_charts(asked.recipe, result)
+        draw_selected(pair, asked.items, inversion)
     examples, methods = st.columns(WIDTHS, gap="medium")
     with examples:
         st.subheader("Examples, before and after", anchor=False)
@@ -165,10 +159,9 @@ def _extremes(pair: Match, result: Inversion, items: Items | None) -> None:
     )
 
 
-def _draw_notes(asked: InvertInputs, result: Inversion) -> None:
-    pair = asked.pair
+def _draw_notes(pair: Match, anchors_from: tuple[str, int, int], result: Inversion) -> None:
     width = result.shape[1]
-    (strategy, _, state) = asked.anchors_from
+    (strategy, _, state) = anchors_from
     n = min(2 * width, len(pair) // 2, MOST_ANCHORS)
     more = result.n_anchors < min(n, width)
     if not more:
@@ -185,71 +178,3 @@ def _draw_notes(asked: InvertInputs, result: Inversion) -> None:
             on_click=session.guarded,
             args=(choose_anchors, pair, strategy, n, state),
         )
-
-
-def _panes(asked: InvertInputs, recovered: Recovered) -> None:
-    pair = asked.pair
-    result = recovered.inversion
-    scene = recovered.scene
-    view = View(result.rows, np.full(len(result.rows), -1), ())
-    texts, notes = hover_columns(pair, view, asked.items, asked.recipe.color_by != "labels")
-    look = {"named": asked.named, "hidden": st.session_state.get(_HIDDEN, ())}
-
-    def receive(event: PaneEvent) -> None:
-        if event.hidden is not None:
-            st.session_state[_HIDDEN] = event.hidden[0]
-        elif event.named is not None:
-            session.show_names(event.named)
-        elif event.kind in ("select", "click", "clear"):
-            select(pair, result.rows[event.rows])
-
-    trails = trails_between(scene.panes, rows_with_trails(asked, result))
-    offer = SliderOffer(pair=pair, anchors=asked.recipe.anchors, spec=result.spec)
-    linked_scatter(
-        replace(scene, texts=texts, notes=notes, **look),
-        key="invert",
-        selected=places_of_selected(pair, result.rows),
-        sheet=sheet_of(pair, view, asked.items),
-        settings=PaneSettings(height=520, live=live.channel_of("invert", offer), trails=trails),
-        on_event=receive,
-    )
-    rows, columns = result.shape
-    (source_pane, recovered_pane) = scene.panes
-    original_axes = source_pane.coordinates[result.scored].T
-    recovered_axes = recovered_pane.coordinates[result.scored].T
-    correlations = [
-        short(np.corrcoef(original, found)[0, 1], 2)
-        for original, found in zip(original_axes, recovered_axes, strict=True)
-    ]
-    caption(
-        f"A line leads from a selected row to the ring at its place on the other map. The maps show 2 of"
-        f" {columns:,} dimensions, each pane to its own scale. The recovered coordinates"
-        f" correlate with the original ones: {' and '.join(correlations)}. The scores use all"
-        f" dimensions. The recovery is one matrix of {rows:,} × {columns:,}. It recovers directions, not"
-        " lengths."
-    )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SliderOffer(live.Offer):
-    """Offers the panes new maps of the recovered rows while the user moves a slider of the method."""
-
-    pair: Match
-    anchors: tuple[str, ...]
-    spec: InversionSpec
-
-    @property
-    def content(self) -> tuple[Any, ...]:
-        return compute.pair_key(self.pair), self.anchors, self.spec
-
-    @property
-    def header(self) -> dict[str, Any]:
-        sliders = [{"key": f"st-key-invert-{name}", "label": setting_label(name)} for name in self._sliders()]
-        return {"panes": [1], "many": 0, "sliders": sliders}
-
-    def _sliders(self) -> dict[str, Sequence[float] | None]:
-        return {"delta": None, "omega": None, "ridge": ridges_of(self.spec)}
-
-    def answers(self) -> SlidAnswers:
-        rows = paired_rows(self.pair, self.anchors, self.spec.route)
-        return SlidAnswers(LiveInversion(rows, self.spec), self._sliders())

@@ -16,31 +16,31 @@ from app.compare.inspector import (
     row_search,
 )
 from app.compare.search import found_by
-from app.invert.inputs import InvertInputs
+from app.items import Items
 from app.plain_text import plain
 from app.selection import selected_rows
 from relcore.base.numbers import short
 from relcore.invert.inversion import Inversion
 from relcore.invert.recovery import nearest_before_and_after
+from relcore.spaces.matching import Match
 
 _K = 8  # number of nearest rows in each list
 MOST_TRAILS = 24  # number of selected rows whose places in both maps are joined
 
 
-def rows_with_trails(asked: InvertInputs, result: Inversion) -> list[int]:
+def rows_with_trails(pair: Match, result: Inversion) -> list[int]:
     """Positions in `Inversion.rows` of the selected rows or, if none is selected, of the example."""
-    chosen, rows = selected_rows(asked.pair)
+    chosen, rows = selected_rows(pair)
     if not chosen:
-        rows = asked.pair.source.rows([example_row(asked.pair)])
+        rows = pair.source.rows([example_row(pair)])
     if len(rows) > MOST_TRAILS:
         return []
     return np.flatnonzero(np.isin(result.rows, rows)).tolist()
 
 
-def draw_selected(asked: InvertInputs, result: Inversion) -> None:
+def draw_selected(pair: Match, items: Items | None, result: Inversion) -> None:
     """Draw the selected row with its nearest rows before and after; of many rows, what Explore tells of
     them."""
-    pair = asked.pair
     chosen, _ = selected_rows(pair)
     if len(chosen) > 1 or found_by(pair) is not None:
         inspector(pair)
@@ -51,16 +51,15 @@ def draw_selected(asked: InvertInputs, result: Inversion) -> None:
     else:
         identifier = example_row(pair)
         st.caption("An example. Click a point to see another row.")
-    _before_and_after(asked, result, identifier)
+    _before_and_after(pair, items, result, identifier)
     anchor_button(identifier)
     row_search(pair)
 
 
-def _before_and_after(asked: InvertInputs, result: Inversion, identifier: str) -> None:
-    pair = asked.pair
+def _before_and_after(pair: Match, items: Items | None, result: Inversion, identifier: str) -> None:
     row = int(pair.source.rows([identifier])[0])
     position = int(np.searchsorted(result.rows, row))
-    describe_row(pair, identifier, row, asked.items)
+    describe_row(pair, identifier, row, items)
     if position == len(result.rows) or result.rows[position] != row:
         st.caption(
             f"This row is not among the {len(result.rows):,} that were recovered. Select one on a map."

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.invert import inversions, recovered
+from app.invert import inversions, maps
 from app.workspace import OPENING_INVERSION
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
@@ -62,20 +62,20 @@ def test_auto_by_hand_and_as_published_are_steps(open_page):
 def test_classes_of_errors_are_those_of_the_method(open_page):
     spec = InversionSpec("within", "pruned")
     session = open_page(inversion=spec).change("selectbox", "invert.color", "error")
-    former = session.session_state[recovered._EDGES][1]
+    former = session.session_state[maps._EDGES][1]
     session.change("segmented_control", "invert.method", "ridge")
     found = invert_pair(pair_of(session), session.workspace.anchors, session.workspace.inversion)
     edges = error_edges(found.errors[found.spec.title][found.scored])
-    assert session.session_state[recovered._EDGES][1] == edges != former
+    assert session.session_state[maps._EDGES][1] == edges != former
     session.change("select_slider", "invert.ridge", 1000.0)  # the edges stay, so that colours can be compared
-    assert session.session_state[recovered._EDGES][1] == edges
+    assert session.session_state[maps._EDGES][1] == edges
 
 
 def test_colours_show_the_errors_nearby_at_first(open_page):
     session = open_page(inversion=InversionSpec("forward", "ridge"))
     found = invert_pair(pair_of(session), session.workspace.anchors, session.workspace.inversion)
     edges = error_edges(errors_to_color(found, "nearby")[found.scored])
-    assert session.session_state[recovered._EDGES][1] == edges
+    assert session.session_state[maps._EDGES][1] == edges
 
 
 def test_the_number_of_anchors_is_one_step(open_page):
