@@ -210,6 +210,7 @@ class JobQueue:
         self._lock = threading.RLock()
         self._jobs: dict[str, Job] = {}
         self._running: dict[str, Job] = {}  # jobs by the key of their Dask task
+        self._first: list[Job] = []  # jobs that wait for the start of the processes
         self._topic = f"relscope-{uuid.uuid4().hex}"
         self._client = self._cluster = None
 
@@ -245,8 +246,10 @@ class JobQueue:
             job = self._remember(Job(self, key, title, "queued", function, kwargs, priority, expected, here))
             inputs = [name for name in kwargs.get("inputs", ()) if isinstance(name, str)]
             job._pins.add(self.store.root, [key, *inputs])
-            if must_start:  # processes take seconds to start, and no page should wait for that
-                threading.Thread(target=self._send, args=(job, 1, 10), daemon=True).start()
+            if must_start:
+                self._first.append(job)
+                if len(self._first) == 1:
+                    threading.Thread(target=self._send_first, args=(self._first,), daemon=True).start()
             else:
                 self._dispatch(job)
             return job
@@ -272,9 +275,7 @@ class JobQueue:
         with self._lock:
             if self._client is None or self._client.status != "running":
                 self._disconnect()
-                self._client, self._cluster = connect(self.address, self.n_workers, seconds)
-                self._client.subscribe_topic(self._topic, self._heard)
-                atexit.register(self.close)
+                self._adopt(*connect(self.address, self.n_workers, seconds))
 
     @property
     def size(self) -> int:
@@ -288,6 +289,9 @@ class JobQueue:
         """Stop all processes. Running jobs count as cancelled. A later `submit` starts new processes."""
         with self._lock:
             self._end_all("cancelled", "the job queue was closed")
+            for job in self._first:
+                job._end("cancelled", "the job queue was closed")
+            self._first = []
             self._disconnect()
 
     def _remember(self, job: Job) -> Job:
@@ -295,16 +299,19 @@ class JobQueue:
         self._jobs[job.key] = job
         return job
 
+    def _adopt(self, client: Any, cluster: Any) -> None:
+        self._client = client
+        self._cluster = cluster
+        client.subscribe_topic(self._topic, self._heard)
+        atexit.register(self.close)
+
     def _disconnect(self) -> None:
         atexit.unregister(self.close)
         client = self._client
         cluster = self._cluster
         self._client = None
         self._cluster = None
-        with suppress(Exception):  # the scheduler may be dead
-            client.close(timeout=5)
-        if cluster is not None:
-            cluster.close()
+        _close(client, cluster)
 
     def _dispatch(self, job: Job) -> None:
         # From tasks with the same name before the dash, Dask estimates how long this task takes.
@@ -364,6 +371,31 @@ class JobQueue:
         else:
             elsewhere = f"the worker's result is not in {self.store.root}"
             job._end("failed", f"{elsewhere}: expected a folder that all workers share")
+
+    def _send_first(self, waiting: list[Job]) -> None:
+        """Start the processes, then send the jobs that were submitted meanwhile. Processes take seconds to
+        start, and pages ask for the lock, so it is free until they have started."""
+        try:
+            client, cluster = connect(self.address, self.n_workers, 10)
+        except (JobQueueError, OSError) as error:
+            with self._lock:
+                if self._first is waiting:
+                    self._first = []
+                for job in waiting:
+                    job._end("failed", f"{error}; finished parts are kept")
+            return
+        with self._lock:
+            if self._first is not waiting:  # the queue was closed meanwhile
+                _close(client, cluster)
+                return
+            self._first = []
+            if self._client is None:
+                self._adopt(client, cluster)
+            else:
+                _close(client, cluster)
+            for job in waiting:
+                if not job._ended.is_set():
+                    self._dispatch(job)
 
     def _send_again(self, job: Job, why: str) -> None:
         job._wait_again(why)
@@ -428,6 +460,13 @@ class JobQueue:
         # Killing may fail because the worker is dead or has no nanny. The job has ended in any case.
         with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)
+
+
+def _close(client: Any, cluster: Any) -> None:
+    with suppress(Exception):  # the scheduler may be dead
+        client.close(timeout=5)
+    if cluster is not None:
+        cluster.close()
 
 
 class QueueInPlace(JobQueue):

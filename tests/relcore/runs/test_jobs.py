@@ -359,6 +359,44 @@ def test_a_first_job_waits_for_no_process_and_says_why_none_started(monkeypatch,
     assert "the machine is busy" in ended.error
 
 
+def test_no_job_waits_for_the_start_of_processes_and_all_are_sent_in_order(monkeypatch, tmp_path, log):
+    asked = threading.Event()
+    sent = []
+
+    def answer(*_):
+        assert asked.wait(60)
+        return MagicMock(), None
+
+    monkeypatch.setattr(jobs, "connect", answer)
+    monkeypatch.setattr(JobQueue, "_dispatch", lambda self, job: sent.append(job.key))
+    queue = JobQueue(store=Store(tmp_path))
+    keys = [digest_of(name) for name in "abc"]
+    first, second, third = (queue.submit(key, count, title="t", log=log) for key in keys)
+    second.cancel()
+    assert (first.status().state, second.status().state) == ("queued", "cancelled")
+    asked.set()
+    until(lambda: len(sent) == 2)
+    assert sent == [first.key, third.key]
+    queue.close()
+
+
+def test_a_queue_that_was_closed_while_it_started_keeps_no_process(monkeypatch, tmp_path, key, log):
+    asked = threading.Event()
+    started = MagicMock()
+
+    def answer(*_):
+        assert asked.wait(60)
+        return started, started
+
+    monkeypatch.setattr(jobs, "connect", answer)
+    queue = JobQueue(store=Store(tmp_path))
+    job = queue.submit(key, count, title="t", log=log)
+    queue.close()
+    asked.set()
+    assert job.wait(60).state == "cancelled"
+    until(lambda: started.close.call_count == 2)
+
+
 def test_a_cluster_gives_its_processes_an_environment_and_leaves_ours_alone():
     """A change of this process's environment while a cluster starts was lost when it had started."""
     one = object.__new__(cluster.LocalCluster)
