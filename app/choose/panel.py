@@ -54,7 +54,7 @@ def _draw_about(workspace: Workspace, setup: ChooseSetup | None) -> None:
         told = _EXAMPLE.format(models, rows)
     st.caption(told)
     if st.button("Embed a sample in Data", icon=":material/database:", key="choose.data", type="tertiary"):
-        go(DATA)
+        _add_texts()
     if not is_example:
         st.button(
             "Show the example",
@@ -75,12 +75,18 @@ def _draw_about(workspace: Workspace, setup: ChooseSetup | None) -> None:
         )
 
 
+def _add_texts() -> None:
+    """Open Data where texts become vectors."""
+    st.session_state["data.kind"] = "Texts"
+    go(DATA)
+
+
 def _ask(setup: ChooseSetup) -> ModelChoice | None:
     if setup.task.blind:
         if not can_be_read(setup):
             messages.info(_NOTHING_TO_READ, ":material/info:")
             if st.button("Add texts in Data", icon=":material/database:", key="choose.texts"):
-                go(DATA)
+                _add_texts()
             return None
         setup = answered(setup)
         return setup.task.answer(setup.spaces, searches_of(setup.task, setup.spaces))

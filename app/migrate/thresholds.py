@@ -190,8 +190,10 @@ def _line(setup: MigrateSetup, task: ThresholdChange, found: MovedThreshold) -> 
         recipe = ThresholdScores(spaces=setup.specs, digests=setup.digests, task=task, side=side)
         drawn = chart_exportable(chart, recipe.to_json(), f"relscope-threshold-{side}", found.curve)
         figure = drawn.interactive(exports.theme())
-        # Both charts fit below the slider, and equal cosines are above each other.
-        figure.update_layout(height=_HEIGHT)
+        # Both charts fit below the slider, and equal cosines are above each other, so neither can be moved.
+        figure.update_layout(height=_HEIGHT, dragmode=False)
+        figure.update_xaxes(fixedrange=True)
+        figure.update_yaxes(fixedrange=True)
         if found.score == "cosine":
             figure.update_xaxes(range=_common_range(found))
         exports.chart(figure, f"threshold.{side}")

@@ -33,6 +33,8 @@ def test_labels_say_which_model_is_best(workspace, ran_in_place):
     session = Session(workspace=workspace, place=None).open(*PLACE)
     assert not session.errors
     assert "good is best" in session.html
+    session.click("choose.data")
+    assert session.at.session_state["data.kind"] == "Texts"
 
 
 def test_a_person_judges_until_the_comparison_stops(workspace, ran_in_place):

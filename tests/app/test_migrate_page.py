@@ -265,6 +265,9 @@ def test_a_moved_line_changes_what_passes(tmp_path, planted):
     labels = np.array(["red", "green", "blue"])[np.arange(240) % 3]
     session = thresholds_page(tmp_path, planted, labels=labels)
     (line,) = session.slider
+    fixed = [one["layout"] for one in session.charts if one["layout"].get("dragmode") is False]
+    assert len(fixed) == 2
+    assert all(one[axis]["fixedrange"] for one in fixed for axis in ("xaxis", "yaxis"))
     before = [one.value for one in session.metric]
     listed = session.table_with("relevant")
     assert len(before) == 3
