@@ -25,8 +25,8 @@ from relcore.runs.entries import digest_of
 Kind = Literal["Vectors", "Texts", "Pictures"]
 HOLDS = {
     "Vectors": (
-        "One file of vectors, or two to compare: .npy, .npz, .csv, .parquet … If you have their texts or"
-        " labels, drop that table, too: a .csv with one row per vector.",
+        "One file of vectors, or two or more to compare: .npy, .npz, .csv, .parquet … If you have their texts"
+        " or labels, drop that table, too: a .csv with one row per vector.",
         f"{', '.join(sorted(FORMATS))}; and a .csv, .tsv or .parquet file with one row per vector, which"
         " gives ids, labels, texts, pictures and counts. Rows of two spaces are paired by their ids.",
         "~/vectors.npy, or a folder that is one space",

@@ -12,10 +12,11 @@ from app import compute, exports, messages, session, sharing
 from app import jobs as jobs_
 from app.encode import forms, jobs
 from app.page_settings import remembered, segments
+from app.places import CONNECT, go
 from app.plain_text import plain_html, plain_name
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError
+from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.names import METHODS
 from relcore.base.numbers import counted, percent
 from relcore.catalog.catalog import SpaceSpec
@@ -133,12 +134,25 @@ def draw(workspace: Workspace) -> None:
     st.caption(
         "Two encoders, one per language, were trained independently. You know"
         " the translations of some sentences. Do they suffice to find those of all others?"
+        " You know no pair? Link finds them."
     )
     try:
         if chosen := _chosen(workspace):
             _retrieval(workspace, *chosen)
     except SpaceError as error:
         messages.error(error)
+
+
+def _offer_link(source: SpaceSpec, target: SpaceSpec) -> None:
+    """Say that these two spaces share no ids, with a button that opens Link with them."""
+    messages.info(
+        "These two spaces share no ids, so no pair is known. Link finds pairs from the vectors."
+        " If you have a list of pairs, choose Your own list above.",
+        ":material/info:",
+    )
+    if st.button("Find pairs with Link", icon=":material/link:", key="languages.link", type="primary"):
+        session.edit("choose the two models", source=source, target=target)
+        go(CONNECT, "Link")
 
 
 def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
@@ -225,7 +239,11 @@ def _two_spaces(workspace: Workspace, key: str) -> list[SpaceSpec]:
 
 
 def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> None:
-    pair = pair_up(*map(compute.load_space, specs), pairs)
+    try:
+        pair = pair_up(*map(compute.load_space, specs), pairs)
+    except NoCommonId:
+        _offer_link(*specs)
+        return
     if len(pair) > MOST_PAIRS:
         st.caption(f"The first {MOST_PAIRS:,} of {len(pair):,} pairs are used.")
         some = range(MOST_PAIRS)

@@ -430,7 +430,7 @@ def _how_to_read(universe: Universe, chart: str, picked: str, can_be_picked: boo
     if chart == "map":
         told = (
             "Each dot is a model. The nearer two dots, the larger the share of rows whose nearest row in the"
-            " other model is the same row."
+            " other model is the same row. The map takes the mean of both directions; Table gives each."
         )
         if len(universe.names) <= MOST_LINED:
             told += " A line gives this share; without room, hover over a dot, or see Table."

@@ -90,3 +90,19 @@ def test_encoders_that_do_not_fit_say_so(make_encoders):
     session = session_on(specs)
     session.change("multiselect", "stitch.encoders", specs)
     assert any("expected rows that all encoders share" in error for error in session.errors), session.errors
+
+
+def test_languages_opens_link_with_two_spaces_that_share_no_ids(tmp_path):
+    rng = np.random.default_rng(0)
+    english, spanish, other = (
+        save_space(tmp_path / f"{name}.npz", rng.normal(size=(30, 6)), name) for name in ("en", "es", "other")
+    )
+    workspace = Workspace((english, spanish, other), other, english)
+    session = Session(None, workspace, ("connect", "Languages"))
+    source = session.find("button_group", "languages.source").key
+    session.change("button_group", source, "Spaces of this session")
+    assert not session.errors
+    session.click("languages.link")
+    assert session.workspace.source == english
+    assert session.workspace.target == spanish
+    assert session.session_state["connect.tab"] == "Link"
