@@ -29,7 +29,7 @@ from relcore.engine.nearest import largest_k
 from relcore.figures.colorings import Facet, passing
 from relcore.files.parts import files_in
 from relcore.maps import pane_maps
-from relcore.maps.pane_maps import COLUMN, View, same_rows, sample_view
+from relcore.maps.pane_maps import COLUMN, View, sample_view
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.represent import diagnostics, representations, strategies
 from relcore.represent.representations import ProjectionSpec
@@ -436,15 +436,8 @@ def view(pair: Match, workspace: Workspace) -> View:
 
 
 def view_with_rows(pair: Match, workspace: Workspace, drawn: View, others: np.ndarray) -> View:
-    """The drawn rows and `others`, with their colours. Colours of example rows stay with the drawn rows."""
-    rows = np.union1d(drawn.rows, others)
-    if workspace.view.color_by == "pivots":
-        categories = np.full(len(rows), -1)
-        categories[np.searchsorted(rows, drawn.rows)] = drawn.categories
-        return replace(drawn, rows=rows, categories=categories)
-    spec = replace(workspace.view, pivots=())
-    shown = same_rows(pair.source, spec, rows)
-    return columns.with_color_column(pair, shown, spec, cells(pair, workspace))
+    """The drawn rows and `others`, with their colours."""
+    return scene.view_with_rows(pair, drawn, workspace.view, others, cells(pair, workspace))
 
 
 @cached(

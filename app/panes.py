@@ -374,8 +374,14 @@ def export_bar(drawing: Drawing, key: str, told: str, scores: Callable[[], Expor
     if workspace.stars != StarLook():
         stars = workspace.stars
     settings = replace(workspace.recipe(models), panes=tuple(drawing.maps))
+    added = np.setdiff1d(rows, drawing.inputs.view.rows)
     recipe = Panes.of(
-        settings, stars=stars, oriented=workspace.oriented, look=workspace.look, tags=workspace.tags
+        settings,
+        stars=stars,
+        oriented=workspace.oriented,
+        look=workspace.look,
+        tags=workspace.tags,
+        added=tuple(models.ids[added].tolist()),
     )
     scene = replace(drawing.scene, marked=drawing.selected)
     about = recipe.panes, len(scene.anchors), recipe.projection, recipe.reduction

@@ -101,17 +101,20 @@ def recipe_with_paths(
 
 @dataclass(frozen=True)
 class Panes(Recipe, ComparisonRecipe, figure="comparison"):
-    """The exported figure of the linked panes, as a recipe describes it."""
+    """The exported figure of the linked panes, as a recipe describes it. `added` are the ids of rows that
+    are drawn besides those of the view, such as anchors."""
 
-    newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look", "tags")
+    newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look", "tags", "added")
 
     stars: StarLook | None = None
     oriented: bool = False
     look: MapLook | None = None
     tags: Tags = ()
+    added: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        need_strings("recipe: added", self.added)
         for name, ids in self.tags:
             need_strings(f"recipe: tag {name!r:.80}", ids)
 
@@ -122,7 +125,9 @@ class Panes(Recipe, ComparisonRecipe, figure="comparison"):
         about: str = "",
     ) -> Exportable:
         if result is None:
-            scene = comparison_scene(self, oriented=self.oriented, look=self.look, tags=self.tags)
+            scene = comparison_scene(
+                self, oriented=self.oriented, look=self.look, tags=self.tags, added=self.added
+            )
             result = replace(scene, stars=self.stars or StarLook())
         # The file is named without the representation, with which the title of a pane ends.
         titles = [pane.title.rpartition(" · ")[0] for pane in result.panes[: result.columns]]

@@ -25,6 +25,7 @@ from relcore.maps.pane_maps import (
     NUMBERS,
     OWN,
     TWO,
+    Picture,
     View,
     ViewSpec,
     drawn_panes,
@@ -34,6 +35,7 @@ from relcore.maps.pane_maps import (
     orient_pairs,
     same_rows,
     sample_view,
+    with_rows,
 )
 from relcore.maps.principal_axes import ReductionSpec, is_tsne
 from relcore.maps.reduction import reduce_spaces
@@ -178,6 +180,20 @@ def assemble_scene(
     )
 
 
+def view_with_rows(
+    matched: Match, view: View, spec: ViewSpec, others: np.ndarray, cells: Cells | None
+) -> View:
+    """The rows of the view and `others` (e,), with their colours. Colours of example rows stay with the rows
+    of the view. Raises the errors of `with_color_column`."""
+    rows = np.union1d(view.rows, others)
+    if spec.color_by == "pivots":
+        categories = np.full(len(rows), -1)
+        categories[np.searchsorted(rows, view.rows)] = view.categories
+        return replace(view, rows=rows, categories=categories)
+    spec = replace(spec, pivots=())
+    return with_color_column(matched, same_rows(matched.source, spec, rows), spec, cells)
+
+
 def second_view(
     matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None
 ) -> View | None:
@@ -253,31 +269,25 @@ def comparison_scene(
     oriented: bool = False,
     look: MapLook | None = None,
     tags: Tags = (),
+    added: Sequence[str] = (),
 ) -> Scene:
     """The scene that a recipe describes. If `oriented` is True, maps are rotated as by `orient_pairs`. `tags`
-    are further columns."""
+    are further columns. `added` are ids of rows that are drawn, too, without a change of the maps."""
     matched = matched or load_models(recipe)
     cells = cells_of(recipe.source, recipe.target, partial(load, again=True))
     cells = with_tags(cells, tags, matched.source.index)
     view = with_color_column(
         matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells
     )
-    widths = [space.dimension for space in matched.spaces]
-    pairs = {
-        pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction)
-        for pane in drawn_panes(recipe.panes, widths, recipe.reduction)
-    }
-    if oriented:  # `reference` is the PCA of the drawn absolute rows of the source, (m, c)
-        absolute = pairs.get("absolute") or pairs.get(OWN)
-        if recipe.reduction.method == "pca" and absolute:
-            reference = absolute[0][0]
-        else:
-            vectors = matched.source.vectors
-            by_pca = replace(recipe.reduction, method="pca", align=False)
-            if len(view.rows) != len(vectors):
-                vectors = vectors[view.rows]
-            reference = reduce_spaces([vectors], by_pca)[0]
-        pairs = orient_pairs(pairs, reference, matched, recipe.reduction)
+    pairs = _maps(recipe, matched, view, oriented)
+    others = np.setdiff1d(matched.source.rows(added), view.rows)
+    if len(others):
+        settings = recipe.anchors, recipe.projection, recipe.reduction
+        pairs = {
+            pane: with_rows(matched, view.rows, others, pane, picture, *settings)
+            for pane, picture in pairs.items()
+        }
+        view = view_with_rows(matched, view, recipe.view, others, cells)
     scene = assemble_scene(matched.spaces, view, pairs, recipe.anchors)
     scene = replace(scene, told=told_columns(matched, view, recipe.view, tags))
     if look is None:
@@ -291,6 +301,28 @@ def comparison_scene(
         clusters = named_clusters(matched.source, view.rows, coordinates, texts, matched.target)
     facets, _ = kept_rows(matched, look.filter, cells)
     return with_look(scene, look, second, clusters, of_rows(facets, view.rows))
+
+
+def _maps(recipe: ComparisonRecipe, matched: Match, view: View, oriented: bool) -> dict[str, Picture]:
+    """The maps of the rows of the view, for each pane."""
+    widths = [space.dimension for space in matched.spaces]
+    pairs = {
+        pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction)
+        for pane in drawn_panes(recipe.panes, widths, recipe.reduction)
+    }
+    if not oriented:
+        return pairs
+    absolute = pairs.get("absolute") or pairs.get(OWN)
+    # `reference` is the PCA of the drawn absolute rows of the source, (m, c)
+    if recipe.reduction.method == "pca" and absolute:
+        reference = absolute[0][0]
+    else:
+        vectors = matched.source.vectors
+        by_pca = replace(recipe.reduction, method="pca", align=False)
+        if len(view.rows) != len(vectors):
+            vectors = vectors[view.rows]
+        reference = reduce_spaces([vectors], by_pca)[0]
+    return orient_pairs(pairs, reference, matched, recipe.reduction)
 
 
 def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:

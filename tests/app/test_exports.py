@@ -1,16 +1,21 @@
 """The export menu: the command that it prints."""
 
+import json
 import shlex
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from app.exports import redraw_command
 from relcore import AxisChart, PoleAxis, SpaceSpec
 from relcore.base import access
 from relcore.base.access import ENVIRONMENT
 from relcore.cli import main
+from relcore.compare.pictures import exportable
 from relcore.figures.export import Exportable
+from relcore.figures.style import Style
+from relcore.maps.pane_maps import ViewSpec
 
 
 def _figure(recipe):
@@ -63,6 +68,26 @@ def test_the_command_runs_as_it_stands(tmp_path, monkeypatch):
     words = shlex.split(redraw_command(drawn))
     assert not main([*words[1:], "-o", "again.csv"])
     assert (downloads / "again.csv").read_bytes() == drawn.bytes("csv")
+
+
+@pytest.mark.parametrize("color_by", ["pivots", "source norm"])
+def test_a_recipe_draws_the_stars_and_the_selected_row_at_the_same_scale(make_session, monkeypatch, color_by):
+    exported = []
+    monkeypatch.setattr("app.exports.export_bar", lambda drawn, *about: exported.append(drawn))
+    view = ViewSpec(("r40",), n_nearest=20, color_by=color_by)
+    session = make_session(anchors=("r1", "r2", "r3", "r4"), view=view)
+    session.select("r5")
+    drawn = [one for one in exported if one.recipe["figure"] == "comparison"][-1]
+    again = exportable(json.loads(drawn.bytes("json", full_paths=True)))
+    for table in (drawn.table(), again.table()):
+        assert sorted(table.loc[table["anchor"] > 0, "id"]) == ["r1", "r2", "r3", "r4"]
+        assert "r5" in set(table["id"])
+    assert _limits(again) == pytest.approx(_limits(drawn), abs=1e-4)
+
+
+def _limits(drawn):
+    axes = drawn.publication(Style()).axes
+    return [limit for one in axes for limit in (*one.get_xlim(), *one.get_ylim())]
 
 
 def _file(path):
