@@ -19,7 +19,7 @@ from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
 from relcore.compare.clusters import lacks_names, named_clusters
 from relcore.compare.columns import told_columns
-from relcore.compare.filters import of_rows
+from relcore.compare.filters import of_rows, undrawn
 from relcore.compare.live_channel import N_SPREAD, SPREAD, page_units
 from relcore.compare.pictures import Panes
 from relcore.compare.scene import AXES, assemble_scene, with_look
@@ -129,7 +129,8 @@ def _all_by_pca(maps: Mapping[str, DrawnMap]) -> bool:
 
 def draw(asked: PaneInputs) -> Drawing:
     """The scene of the panes. To the rows that the settings choose, it adds selected rows that these lack,
-    such as the results of a search, the ends of edges, and the anchors if they are few."""
+    such as the results of a search, the ends of edges, rows that pass the filter, and the anchors if they are
+    few."""
     models = asked.models
     workspace = asked.workspace
     view = asked.view
@@ -251,7 +252,15 @@ def _rows_to_add(asked: PaneInputs, view: View) -> np.ndarray:
     anchors = asked.workspace.anchors
     if 0 < len(anchors) <= _FEW_ANCHORS:
         others = np.union1d(others, np.setdiff1d(rows_of(asked.models, anchors), [-1, *view.rows]))
-    return others
+    return np.union1d(others, _undrawn(asked, view))
+
+
+def _undrawn(asked: PaneInputs, view: View) -> np.ndarray:
+    """The rows that pass the filter, if there is one, and are not in the view."""
+    conditions = asked.workspace.look.filter
+    if not conditions:
+        return np.empty(0, dtype=np.int64)
+    return undrawn(passing(asked.facets, conditions, len(asked.models)), view.rows)
 
 
 def _scene(asked: PaneInputs, view: View, second: View | None, pictures: Mapping[str, Picture]) -> Scene:
@@ -264,7 +273,7 @@ def _scene(asked: PaneInputs, view: View, second: View | None, pictures: Mapping
     if look.named and lacks_names(view, second):
         clusters = _named_clusters(models, view, scene.panes[0].coordinates, asked.items)
     texts, notes = hover_columns(models, view, asked.items, workspace.view.color_by != "labels")
-    scene = with_look(scene, look, second, clusters, of_rows(asked.facets, view.rows))
+    scene = with_look(scene, look, second, clusters, asked.facets, view.rows)
     return replace(
         scene,
         texts=texts,
@@ -283,16 +292,6 @@ def _named_clusters(
     if items is not None and items.has_texts:
         texts = items.texts
     return named_clusters(models.source, view.rows, coordinates, texts, models.target)
-
-
-def _passing(asked: PaneInputs) -> tuple[int, int] | None:
-    """How many of all rows pass the filter, and the number of rows. None without a filter."""
-    conditions = asked.workspace.look.filter
-    if not conditions:
-        return None
-    n = len(asked.models)
-    met = passing(asked.facets, conditions, n)
-    return int(np.count_nonzero(met)), n
 
 
 def show(
@@ -314,7 +313,6 @@ def show(
         live=live.channel_of(key, drawing.offer),
         single=np.flatnonzero(np.isin(drawing.view.rows, single)).tolist(),
         worded=worded,
-        passing=_passing(drawing.inputs),
         named_by_class=drawing.workspace.view.color_by == "labels",
         filter_note="scores are of all rows",
         edges=[_drawn_edges(joined, drawing.view.rows) for joined in drawing.inputs.edges],
@@ -374,7 +372,8 @@ def export_bar(drawing: Drawing, key: str, told: str, scores: Callable[[], Expor
     if workspace.stars != StarLook():
         stars = workspace.stars
     settings = replace(workspace.recipe(models), panes=tuple(drawing.maps))
-    added = np.setdiff1d(rows, drawing.inputs.view.rows)
+    view = drawing.inputs.view
+    added = np.setdiff1d(rows, [*view.rows, *_undrawn(drawing.inputs, view)])
     recipe = Panes.of(
         settings,
         stars=stars,
@@ -383,7 +382,12 @@ def export_bar(drawing: Drawing, key: str, told: str, scores: Callable[[], Expor
         tags=workspace.tags,
         added=tuple(models.ids[added].tolist()),
     )
-    scene = replace(drawing.scene, marked=drawing.selected)
+    scene = replace(
+        drawing.scene,
+        marked=drawing.selected,
+        facets=of_rows(drawing.scene.facets, rows),
+        facet_rows=None,
+    )
     about = recipe.panes, len(scene.anchors), recipe.projection, recipe.reduction
     drawn = recipe.draw(scene, partial(page_units, models, rows, *about), told)
     exports.export_bar(drawn, key, partial(_atlas, drawing), scores)

@@ -21,11 +21,13 @@ from relcore.figures.colorings import (
 )
 from relcore.figures.map_names import BINS
 from relcore.maps.pane_maps import COLUMN
+from relcore.maps.principal_axes import random_rows
 from relcore.spaces.matching import Match
 
 # Facets: classes and bins of numbers by which rows are filtered.
 
 MOST_FACETS = 12
+_MOST_ADDED = 5000  # maximum number of rows that a map draws besides its own because they pass a filter
 # Minimum share of the filled cells that have one of the most frequent values. Below it, it is free text.
 _TELLING = 0.2
 
@@ -117,6 +119,15 @@ def selected_facet(match: Match, conditions: Sequence[Condition]) -> tuple[Facet
             codes = np.where(inside, 0, NO_CODE).astype(np.uint8)
             return (Facet(SELECTED_ROWS, SELECTED_ROWS, codes, ("kept",)),)
     return ()
+
+
+def undrawn(kept: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """The numbers (e,) of the rows that pass a filter, `kept` (n,) bool, and are not among the `drawn` rows
+    (m,). Of more than 5,000 rows, a random sample."""
+    others = np.setdiff1d(np.flatnonzero(kept), drawn)
+    if len(others) <= _MOST_ADDED:
+        return others
+    return others[random_rows(len(others), _MOST_ADDED, 0)]
 
 
 def of_rows(facets: Sequence[Facet], rows: np.ndarray) -> tuple[Facet, ...]:

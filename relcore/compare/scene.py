@@ -16,7 +16,7 @@ from relcore.catalog.comparison_recipe import ComparisonRecipe, load_models
 from relcore.catalog.row_tables import row_texts
 from relcore.compare.clusters import among_free_rows, are_readable_ids, lacks_names, named_clusters
 from relcore.compare.columns import Cells, Tags, cells_of, told_columns, with_color_column, with_tags
-from relcore.compare.filters import kept_rows, of_rows
+from relcore.compare.filters import kept_rows, of_rows, undrawn
 from relcore.engine.nearest import nearest_within
 from relcore.figures.colorings import Coloring, Condition, Facet, Pane, conditions_in_words
 from relcore.figures.scene import FACING, Clusters, Scene
@@ -213,10 +213,12 @@ def with_look(
     second: View | None,
     clusters: Clusters | None = None,
     facets: Sequence[Facet] = (),
+    facet_rows: np.ndarray | None = None,
 ) -> Scene:
     """The scene with the display settings of `look`: hidden classes, filter, names, turn and, on the panes
     that have it, the second colouring. `facets` are the columns by which its rows can be filtered, including
-    those of the current filter."""
+    those of the current filter; `facet_rows` are the places (m,) of its rows among theirs, by default the
+    same rows."""
     panes = look.panes(len(scene.panes), scene.columns)
     title = look.second.removeprefix(COLUMN)
     colors = None
@@ -238,6 +240,7 @@ def with_look(
         second_panes=panes if colors else (),
         hidden=look.hidden,
         facets=tuple(facets),
+        facet_rows=facet_rows,
         filter=look.filter if facets else (),
     )
     caption = scene.caption
@@ -280,7 +283,11 @@ def comparison_scene(
         matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells
     )
     pairs = _maps(recipe, matched, view, oriented)
+    conditions = look.filter if look else ()
+    facets, kept = kept_rows(matched, conditions, cells)
     others = np.setdiff1d(matched.source.rows(added), view.rows)
+    if conditions:
+        others = np.union1d(others, undrawn(kept, view.rows))
     if len(others):
         settings = recipe.anchors, recipe.projection, recipe.reduction
         pairs = {
@@ -299,7 +306,6 @@ def comparison_scene(
             texts = row_texts((recipe.source, recipe.target), partial(load, again=True))
         coordinates = scene.panes[0].coordinates
         clusters = named_clusters(matched.source, view.rows, coordinates, texts, matched.target)
-    facets, _ = kept_rows(matched, look.filter, cells)
     return with_look(scene, look, second, clusters, of_rows(facets, view.rows))
 
 

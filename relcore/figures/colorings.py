@@ -23,6 +23,7 @@ EDGES = (1, 99)  # percentiles at the ends of a scale, so that outliers do not s
 _LOGARITHMIC = 10
 _TICKS = 5
 NONE = ""  # stands for the class of rows without a class
+KEPT = "kept by filter"  # the class of rows without a class that pass a filter
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,28 @@ class Coloring:
     hidden: tuple[str, ...] = ()
 
     def palette(self, theme: Theme) -> list[str]:
-        return list(self.colors) or theme.category_colors(len(self.names))
+        if self.colors:
+            return list(self.colors)
+        colors = theme.category_colors(len(self.names))
+        if self.kept_class is not None:
+            colors[self.kept_class] = theme.text
+        return colors
+
+    @property
+    def kept_class(self) -> int | None:
+        """The number of the class `KEPT`, which is the last one; None if there is none."""
+        if self.names and self.names[-1] == KEPT:
+            return len(self.names) - 1
+        return None
+
+    def keeping(self, kept: np.ndarray) -> Coloring:
+        """The colouring with those of the `kept` rows (n,) bool that have no class in the class `KEPT`, so
+        that a filter shows them in colour. Colours by numbers and colours of its own stay."""
+        without = kept & (np.asarray(self.categories) < 0)
+        if self.scale or self.colors or not without.any():
+            return self
+        categories = np.where(without, len(self.names), self.categories)
+        return replace(self, categories=categories, names=(*self.names, KEPT))
 
     def tokens(self) -> list[str]:
         """The names that `hidden` may contain, in the order of the classes; the last one is `NONE`."""

@@ -191,6 +191,8 @@ def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str,
     ramp = bool(coloring.colors)
     mute = scene.mute and set(coloring.names) <= set(scene.ids)  # whether the classes are single ids
     classes = np.where(scene.shown & (not ramp) & (not mute), categories, -1)
+    if coloring.kept_class is not None:
+        classes = np.where(classes == coloring.kept_class, -1, classes)
     names = coloring.names
     colors = coloring.palette(theme)
     wanted = [

@@ -80,6 +80,8 @@ class Scene:
         Whether ids are not written on the maps, because they are only numbers or codes.
     facets, filter : tuples of Facet and Condition
         The columns that can be filtered by, and the filter. Rows that the filter excludes are grey.
+    facet_rows : array (n,) of int, optional
+        The place of each row among the rows of the facets, if these have further rows, which are not drawn.
     marked : array (s,) of int
         Rows that were selected or found by a search. If there are at most 24, each is drawn with a ring and,
         unless `mute`, its id.
@@ -110,6 +112,7 @@ class Scene:
     mute: bool = False
     facets: tuple[Facet, ...] = ()
     filter: tuple[Condition, ...] = ()
+    facet_rows: np.ndarray | None = None
     columns: int = 2
     anchor_numbers: np.ndarray | None = None
     marked: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -127,19 +130,22 @@ class Scene:
 
     def coloring(self, pane: int = 0) -> Coloring:
         """The colouring of a pane. Rows that the filter excludes have no class."""
-        if self.second and pane in self.second_panes:
-            raw = self.second
-        else:
-            raw = self._first
+        own, *second = self.colorings()
+        if second and pane in self.second_panes:
+            own = second[0]
         if not self.filter:
-            return raw
-        return replace(raw, categories=np.where(self.kept, raw.categories, -1))
+            return own
+        return replace(own, categories=np.where(self.kept, own.categories, -1))
 
     def colorings(self) -> tuple[Coloring, ...]:
-        """The different colourings: a single one for all panes, or the first one and `second`."""
+        """The different colourings: a single one for all panes, or the first one and `second`. If there is a
+        filter, the rows that it keeps have a class of their own where they had none."""
+        colorings = [self._first]
         if self.second:
-            return (self._first, self.second)
-        return (self._first,)
+            colorings.append(self.second)
+        if self.filter:
+            colorings = [coloring.keeping(self.kept) for coloring in colorings]
+        return tuple(colorings)
 
     @property
     def sides(self) -> list[str]:
@@ -175,7 +181,9 @@ class Scene:
     @cached_property
     def kept(self) -> np.ndarray:
         """Whether each row passes the filter, (n,) bool."""
-        return passing(self.facets, self.filter, len(self))
+        if self.facet_rows is None or not self.facets:
+            return passing(self.facets, self.filter, len(self))
+        return passing(self.facets, self.filter, len(self.facets[0].codes))[self.facet_rows]
 
     def alt(self) -> str:
         numbers = ((len(self), "point"), (len(self.anchors), "anchor"), (len(self.panes), "pane"))

@@ -6,33 +6,38 @@ const NO_CODE = 255; // of a row without a number or a class
 class Filter {
   /* `changed(settled)`: the kept rows changed; settled once a range is no longer dragged. `closed()`: the user closes the filter. */
   constructor(changed, closed) {
-    Object.assign(this, { changed, facets: [], met: new Map(), out: null, told: "" });
-    this.say = element("span", "ls-kept", { role: "status", "aria-live": "polite", title: "The bars count the drawn rows. A filter holds for all rows, also in Scores." });
+    Object.assign(this, { changed, facets: [], met: new Map(), out: null, kept: 0, told: "" });
+    this.say = element("span", "ls-kept", { role: "status", "aria-live": "polite", title: "Each number and bar counts the rows that all other conditions keep." });
     this.clear = element("button", "ls-link", { type: "button", "aria-label": "Clear the filters" }, "Clear");
     this.clear.addEventListener("click", () => (this.met.clear(), this.apply(true)));
     const close = element("button", "ls-close", { type: "button", "aria-label": "Close the filter", title: "Close (F); the filter stays" }, "×");
     close.addEventListener("click", closed);
     this.list = element("div", "ls-facets");
+    // Where there is no room for all columns, this chooses the one that is shown.
+    this.which = element("select", "ls-which", { "aria-label": "Column to filter by" });
+    this.which.addEventListener("change", () => this.turnTo(Number(this.which.value)));
+    this.which.addEventListener("keydown", (event) => event.key === "Escape" || event.stopPropagation());
     // While the filter is closed, this line says that it holds.
     this.marked = element("span");
     const ends = element("button", "ls-link", { type: "button" }, "Clear filter");
     ends.addEventListener("click", () => this.clear.click());
     this.mark = element("div", "ls-filtered", { hidden: "", role: "status" }, this.marked, ends);
-    this.root = element("section", "ls-filter", { hidden: "", "aria-label": "Filter" }, element("div", "ls-filter-head", {}, element("strong", "", {}, "Filter"), this.clear, close), this.say, this.list);
+    this.root = element("section", "ls-filter", { hidden: "", "aria-label": "Filter" }, element("div", "ls-filter-head", {}, element("strong", "", {}, "Filter"), this.which, this.clear, close), this.say, this.list);
   }
 
-  /* `facets`: { column, title, names, edges, lows, highs }, `codes` of the n rows for each, and `conditions` as Python has them. `passing`: how
-     many of all rows meet these conditions, and how many rows there are; null if only the drawn rows are known. `note` ends the line. */
-  set(facets, codes, conditions, n, passing = null, note = "") {
+  /* `facets`: { column, title, names, edges, lows, highs }, `codes` of all rows for each, and `conditions` as Python has them. `drawn`: the
+     numbers of the n drawn rows among all rows; null if all are drawn. `note` ends the line. */
+  set(facets, codes, conditions, drawn, n, note = "") {
     const shape = JSON.stringify(facets);
-    this.passing = passing;
-    this.note = note;
-    this.codes = codes;
-    this.n = n;
+    Object.assign(this, { codes, drawn, note, all: codes[0]?.length ?? n, settled: true });
+    this.totals = codes.map(countsOf);
     if (shape !== this.told) {
       [this.told, this.facets] = [shape, facets];
       this.views = facets.map((facet, i) => (facet.names.length ? this.chips(facet, i) : this.range(facet, i)));
       this.list.replaceChildren(...this.views.map(({ root }) => root));
+      this.which.replaceChildren(...facets.map(({ title }, i) => element("option", "", { value: i }, title)));
+      this.root.classList.toggle("ls-several", facets.length > 1);
+      this.turnTo(0);
     }
     this.met = new Map();
     for (const one of conditions) {
@@ -52,40 +57,44 @@ class Filter {
     });
   }
 
+  turnTo(number) {
+    this.views.forEach(({ root }, i) => root.classList.toggle("ls-turned-to", i === number));
+  }
+
   apply(settled) {
-    this.passing = null; // it was about other conditions
+    this.settled = false; // Python may draw further rows
     this.count();
     this.changed(settled);
   }
 
   /* Which rows are out, and for each facet the rows of each code that the other conditions keep. */
   count() {
-    const { n, codes, met } = this;
+    const { all, codes, drawn, met } = this;
     const active = [...met.keys()];
-    const fails = new Uint8Array(n);
-    const failing = new Uint8Array(n);
+    const fails = new Uint8Array(all);
+    const failing = new Uint8Array(all);
     for (const i of active) {
       const [own, table] = [codes[i], met.get(i)];
-      for (let row = 0; row < n; row++) {
+      for (let row = 0; row < all; row++) {
         if (table[own[row]]) continue;
         fails[row]++;
         failing[row] = i;
       }
     }
-    this.out = active.length ? fails : null;
-    let kept = n;
-    if (this.out) for (let row = 0; row < n; row++) if (fails[row]) kept--;
+    this.out = !active.length ? null : drawn ? Uint8Array.from(drawn, (row) => fails[row]) : fails;
+    const kept = passingIn(fails);
+    this.kept = this.out ? passingIn(this.out) : 0;
     this.views?.forEach((view, i) => {
       const counts = new Uint32Array(256);
       const own = codes[i];
-      for (let row = 0; row < n; row++) if (!fails[row] || (fails[row] === 1 && failing[row] === i)) counts[own[row]]++;
-      view.show(counts, met.get(i));
+      for (let row = 0; row < all; row++) if (!fails[row] || (fails[row] === 1 && failing[row] === i)) counts[own[row]]++;
+      view.show(counts, met.get(i), this.totals[i]);
     });
-    this.say.textContent = this.out ? `${kept.toLocaleString()} of ${n.toLocaleString()} drawn rows pass; the others are grey.` : `Counts: ${n.toLocaleString()} drawn rows. Filters apply to all.`;
+    const some = this.settled && this.kept < kept && `${this.kept.toLocaleString()} of them`; // of many, not all are drawn
+    const passed = `${kept.toLocaleString()} of ${all.toLocaleString()} rows`;
+    this.say.textContent = !this.out ? `Counted: ${all.toLocaleString()} rows.` : some ? `${passed} pass, ${some} drawn.` : `${passed} pass; the others are grey.`;
     this.clear.hidden = !this.out;
-    const [passed, all] = this.passing ?? [kept, n];
-    const rows = this.passing ? "rows" : "drawn rows";
-    this.marked.textContent = `Filter: ${passed.toLocaleString()} of ${all.toLocaleString()} ${rows} in colour, the others grey${this.note && `; ${this.note}`}`;
+    this.marked.textContent = `Filter: ${passed} ${some ? `pass, ${some} drawn in colour` : "in colour, the others grey"}${this.note && `; ${this.note}`}`;
     this.show(!this.root.hidden);
   }
 
@@ -94,8 +103,8 @@ class Filter {
     this.mark.hidden = shown || !this.out;
   }
 
-  frame(facet, ...children) {
-    return element("div", "ls-facet", { role: "group", "aria-label": facet.title, "data-column": facet.column }, element("b", "", { title: facet.title }, facet.title), ...children);
+  frame(facet, words, ...children) {
+    return element("div", "ls-facet", { role: "group", "aria-label": facet.title, "data-column": facet.column }, element("div", "ls-facet-head", {}, element("b", "", { title: facet.title }, facet.title), words), ...children);
   }
 
   chips(facet, i) {
@@ -112,13 +121,16 @@ class Filter {
       });
       return { node, count };
     });
-    const show = (counts, met) =>
+    const show = (counts, met, totals) =>
       nodes.forEach(({ node, count }, place) => {
-        count.textContent = counts[codes[place]].toLocaleString();
-        node.setAttribute("aria-pressed", String(Boolean(met?.[codes[place]])));
-        node.hidden = codes[place] === NO_CODE && !counts[NO_CODE] && !met?.[NO_CODE];
+        const code = codes[place];
+        const chosen = Boolean(met?.[code]);
+        count.textContent = counts[code].toLocaleString();
+        node.setAttribute("aria-pressed", chosen);
+        node.hidden = !totals[code] && !chosen;
+        node.disabled = !counts[code] && !chosen;
       });
-    return { root: this.frame(facet, element("div", "ls-choices", {}, ...nodes.map(({ node }) => node))), show };
+    return { root: this.frame(facet, "", element("div", "ls-choices", {}, ...nodes.map(({ node }) => node))), show };
   }
 
   range(facet, i) {
@@ -155,12 +167,26 @@ class Filter {
   }
 }
 
+/* How many rows have each code. */
+function countsOf(codes) {
+  const counts = new Uint32Array(256);
+  for (const code of codes) counts[code]++;
+  return counts;
+}
+
+/* How many rows fail no condition. */
+function passingIn(fails) {
+  let kept = 0;
+  for (const failed of fails) if (!failed) kept++;
+  return kept;
+}
+
 /* A range of numbers. A bar at an end of the scale also counts the rows beyond it, so a range that reaches there has no bound. */
 function rangeInWords(low, high, isAbove, isBelow) {
   if (isAbove && isBelow) return `${low} to ${high}`;
   if (isAbove) return `${low} or more`;
   if (isBelow) return `${high} or less`;
-  return `all; most from ${low} to ${high}`;
+  return `mostly ${low} to ${high}`;
 }
 
 /* Which codes of a facet meet a condition, as `Facet.meets` in Python. */

@@ -177,12 +177,13 @@ class LinkedScatter {
   /* The columns to filter by and what is kept of them; true if other rows are out. */
   takeFilter(header, past, fresh, take) {
     this.toolbar.buttons.filter.hidden = !header.filters && !header.facets.length;
-    const codes = header.facets.map((_, i) => fresh(`facet${i}`));
+    const codes = [fresh("facetRows"), ...header.facets.map((_, i) => fresh(`facet${i}`))];
     const unheard = this.unanswered.some((event) => event.kind === "filter");
-    const said = (one) => JSON.stringify([one?.facets, one?.filter, one?.passing]);
+    const said = (one) => JSON.stringify([one?.facets, one?.filter, one?.n]);
     if (!codes.some(Boolean) && (said(past) === said(header) || unheard)) return false;
     const before = this.filter.out;
-    this.filter.set(header.facets, header.facets.map((_, i) => take(`facet${i}`, Uint8Array)), unheard ? this.filter.conditions : header.filter, header.n, unheard ? null : header.passing, header.filterNote);
+    const drawn = header.arrays.facetRows ? take("facetRows") : null;
+    this.filter.set(header.facets, header.facets.map((_, i) => take(`facet${i}`, Uint8Array)), unheard ? this.filter.conditions : header.filter, drawn, header.n, header.filterNote);
     this.toolbar.count("filter", this.filter.met.size);
     if (!header.facets.length || !past?.facets.length) this.showFilter(header.facets.length > 0 && (openFilters.has(location.pathname) || (!past && header.filter.length > 0)));
     return Boolean(before || this.filter.out);
@@ -196,6 +197,7 @@ class LinkedScatter {
   showFilter(shown) {
     if (this.header.facets.length) openFilters[shown ? "add" : "delete"](location.pathname);
     this.filter.show(shown);
+    this.root.dataset.filter = shown;
     this.toolbar.press("filter", shown);
     this.room.fit();
   }

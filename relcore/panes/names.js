@@ -214,7 +214,7 @@ class Names {
     const { told } = coloring;
     const [coordinates, dimensions] = pane.solid ? [pane.solid, 3] : [pane.units, 2];
     const found = (groupOf) => middles(coordinates, dimensions, (row) => (pane.hides(row) ? -1 : groupOf(row)));
-    const named = told.ramp || told.mute ? [] : found((row) => (coloring.categories[row] === NONE ? -1 : coloring.categories[row]));
+    const named = told.ramp || told.mute ? [] : found((row) => (coloring.categories[row] === NONE || coloring.categories[row] === told.kept ? -1 : coloring.categories[row]));
     this.groups = named.map(({ group, row, rows }) => ({ row, text: told.labels[group], color: coloring.palette[group], rows }));
     const clusters = owner.clusters[level];
     if (!clusters) return;
@@ -240,7 +240,8 @@ class Names {
     const wanted = owner.rows.length > NAMED_SELECTED ? SELECTED : 0;
     const { out } = owner.filter;
     const doublings = Math.log2(Math.max(pane.view.zoom, 1));
-    let left = Math.min(Math.round(NAMES_A_DOUBLING * doublings), NAMED_ROWS);
+    const few = owner.filter.kept <= NAMED_ROWS ? owner.filter.kept : 0; // few rows that pass the filter have names at every zoom
+    let left = Math.min(Math.max(few, Math.round(NAMES_A_DOUBLING * doublings)), NAMED_ROWS);
     const [low, high] = [pane.unit(0, height, width, height), pane.unit(width, 0, width, height)];
     const { units } = pane;
     for (const row of pane.dense?.byProminence(owner) ?? owner.prominence) {

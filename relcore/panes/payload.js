@@ -1,7 +1,7 @@
 /* The payload of a scene: a header in JSON and arrays of numbers; `payload_of` in Python writes it. */
 
 const NONE = 0xffff; // the category of a row without one
-const COLUMNS = { selected: Uint8Array, categories0: Uint16Array, categories1: Uint16Array, anchors: Uint32Array, cells: Uint32Array, prominence: Uint32Array, clusters0: Uint16Array, clusters1: Uint16Array, ids: Uint8Array };
+const COLUMNS = { selected: Uint8Array, categories0: Uint16Array, categories1: Uint16Array, anchors: Uint32Array, cells: Uint32Array, prominence: Uint32Array, clusters0: Uint16Array, clusters1: Uint16Array, ids: Uint8Array, facetRows: Uint32Array };
 
 function unpack(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);

@@ -59,6 +59,7 @@ def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any
         "colors": [coloring.palette(theme) for theme in (LIGHT, DARK)],
         "pointSize": point_size(n_named or n),
         "otherSize": point_size(n),
+        "kept": coloring.kept_class,
         "hidden": list(coloring.hidden),
     }
 
@@ -189,8 +190,6 @@ class PaneSettings:
     tool : str
     filters : bool
         Whether Python sends facets on request.
-    passing : (number of rows that pass the filter, number of rows), optional
-        Of all rows, not only of the drawn ones. Without it, the panes count the drawn rows.
     named_by_class : bool
         Whether the classes of the colours name rows whose ids are plain numbers.
     filter_note : str
@@ -214,7 +213,6 @@ class PaneSettings:
     dark: bool | None = None
     tool: str = "lasso"
     filters: bool = False
-    passing: tuple[int, int] | None = None
     named_by_class: bool = False
     filter_note: str = ""
     live: Mapping[str, Any] | None = None
@@ -354,6 +352,8 @@ def _arrays_of(
             arrays[f"values{i}"] = np.asarray(coloring.values, dtype="<f4").tobytes()
     for i, facet in enumerate(scene.facets):
         arrays[f"facet{i}"] = np.asarray(facet.codes, dtype=np.uint8).tobytes()
+    if scene.facets and scene.facet_rows is not None:
+        arrays["facetRows"] = np.asarray(scene.facet_rows, dtype="<u4").tobytes()
     arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
     arrays["ids"], _ = _texts_with_digest(scene.ids)
     for i, level in enumerate(_levels(scene)):

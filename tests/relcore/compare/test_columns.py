@@ -15,14 +15,14 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import recipe_of
 from relcore.compare.agreement import neighbour_agreement
 from relcore.compare.columns import values_of, with_color_column, with_tags
-from relcore.compare.filters import facets_of, filter_columns, kept_rows, of_rows
+from relcore.compare.filters import facets_of, filter_columns, kept_rows, of_rows, undrawn
 from relcore.compare.pictures import Panes
 from relcore.compare.scene import MapLook, with_look
-from relcore.figures.colorings import Condition, Facet, Pane, passing
+from relcore.figures.colorings import KEPT, Condition, Facet, Pane, passing
 from relcore.figures.map_names import BINS
 from relcore.figures.paper import panes_figure
 from relcore.figures.scene import Scene, filter_note
-from relcore.figures.style import Style
+from relcore.figures.style import LIGHT, Style
 from relcore.maps.pane_maps import View, ViewSpec
 from relcore.maps.principal_axes import ReductionSpec
 from relcore.spaces.matching import match
@@ -144,6 +144,29 @@ def test_rows_outside_filter_lose_their_class_and_their_name(pair_of_two_widths)
     assert note in [text.get_text() for text in panes_figure(shown, Style()).texts]
     assert not filter_note(scene)
     assert "in the filter" not in replace(shown, filter=()).table()
+
+
+def test_rows_without_a_class_that_pass_a_filter_have_a_class_of_their_own():
+    facet = Facet("labels", "labels", np.array([0, 1, 0, 1, 0], dtype=np.uint8), ("a", "b"))
+    coordinates = RNG.normal(size=(4, 2))
+    only_a = (Condition("labels", ("a",)),)
+    ids = np.array(["r0", "r1", "r2", "r4"])
+    scene = Scene((Pane("a", coordinates),), ids, np.array([0, 1, -1, -1]), ("near x", "near y"))
+    shown = with_look(scene, MapLook(filter=only_a), None, None, (facet,), np.array([0, 1, 2, 4]))
+    coloring = shown.coloring()
+    assert coloring.categories.tolist() == [0, -1, 2, 2]
+    assert coloring.names == ("near x", "near y", KEPT)
+    assert coloring.palette(LIGHT)[2] == LIGHT.text
+    assert "3 rows in colour by the filter" in shown.caption
+
+
+def test_rows_that_pass_a_filter_are_drawn_and_many_of_them_are_sampled():
+    kept = np.zeros(20_000, dtype=bool)
+    kept[:40] = True
+    assert undrawn(kept, np.arange(2, 100)).tolist() == [0, 1]
+    some = undrawn(~kept, np.arange(100))
+    assert len(some) == 5000
+    assert some.min() >= 100
 
 
 def test_a_range_of_whole_numbers_is_told_in_whole_numbers():

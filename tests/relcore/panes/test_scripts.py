@@ -288,7 +288,8 @@ def test_stamped_discs_look_like_those_that_are_drawn_at_rest():
     assert np.abs(shown - 255)[covered].mean() > 50  # without discs
 
 
-def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
+@pytest.mark.parametrize("drawn", [None, [3, 7, 450]], ids=["all rows", "some rows"])
+def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions(drawn):
     rng = np.random.default_rng(3)
     n = 500
     classes = Facet("genre", "genre", rng.choice([0, 1, 2, 255], n).astype(np.uint8), ("a", "b", "c"))
@@ -299,17 +300,21 @@ def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
     header = [
         {name: getattr(one, name) for name in names} | {"lows": [], "highs": []} for one in (classes, number)
     ]
-    out, counts, back = run(
+    out, counts, back, said = run(
         "((filter) => { const seen = []; filter.views = [0, 1].map((i) => ({ show: (counts) => (seen[i] = [...counts]) }));"
-        " filter.set(facets, [genre, year], conditions, genre.length); return [[...filter.out], seen, filter.conditions]; })"
+        " filter.set(facets, [genre, year], conditions, drawn, drawn?.length ?? genre.length); return [[...filter.out], seen, filter.conditions, filter.say.textContent]; })"
         "(Object.assign(Object.create(Filter.prototype),"
         " { told: JSON.stringify(facets), facets, met: new Map(), say: {}, clear: {}, marked: {}, mark: {}, root: {} }))",
         facets=header,
+        drawn=drawn,
         genre=classes.codes,
         year=number.codes,
         conditions=[asdict(one) for one in conditions],
     )
-    np.testing.assert_array_equal(np.array(out) == 0, passing((classes, number), conditions, n))
+    kept = passing((classes, number), conditions, n)
+    np.testing.assert_array_equal(np.array(out) == 0, kept[list(drawn or range(n))])
+    assert said.startswith(f"{kept.sum()} of 500 rows pass")
+    assert ("of them drawn" in said) == bool(drawn)
     inside = number.meets(conditions[1])
     chosen = classes.meets(conditions[0])
     np.testing.assert_array_equal(counts[0], np.bincount(classes.codes[inside], minlength=256))
@@ -320,7 +325,7 @@ def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
 @pytest.mark.parametrize(
     ("above", "below", "told"),
     [
-        (False, False, "all; most from .1 to 2"),
+        (False, False, "mostly .1 to 2"),
         (True, False, ".1 or more"),
         (False, True, "2 or less"),
         (True, True, ".1 to 2"),
