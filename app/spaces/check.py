@@ -21,7 +21,8 @@ from relcore.base.numbers import counted
 from relcore.base.report import delimited_text
 from relcore.catalog.catalog import SpaceSpec
 from relcore.check.chart import CheckChart
-from relcore.check.collection import FEWEST_ROWS, Checked, CheckRows
+from relcore.check.collection import Checked, CheckRows
+from relcore.check.parts import FEWEST_ROWS
 from relcore.check.repair import rows_to_embed
 from relcore.spaces.space import LatentSpace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from relcore.base.junit import GateCase
 from relcore.base.kinds import takes_kinds
 from relcore.base.numbers import percent, short
 from relcore.base.report import Report, Reported, Table
-from relcore.base.rows import Rows
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
 from relcore.check.marks import MARKS, marks_of, name_of
@@ -30,13 +29,14 @@ from relcore.check.origins import (
     RowOrigins,
     row_origins,
 )
+from relcore.check.parts import LIKE_TOPICS, compared_parts
 from relcore.check.smallest import PLANTED, smallest_found
 from relcore.check.trusted import axes_of, other_rows_of, rows_of
 from relcore.passport.change import PassportChange
 from relcore.passport.passport import FEWEST_ANCHORS, Passport
 from relcore.passport.passport import check as anchors_changed
 from relcore.passport.recipes import MIXED, UNCHANGED
-from relcore.passport.two_parts import FITTED, SUSPECTED, Slope, parts_of
+from relcore.passport.two_parts import FITTED, SUSPECTED
 from relcore.runs.progress_line import long_call, show_step
 from relcore.runs.store import Store
 from relcore.runs.work import Progress, silent
@@ -44,11 +44,6 @@ from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import as_space, shared_ids
 from relcore.spaces.space import LatentSpace, MatrixLike, ids_of
 
-FEWEST_ROWS = 500  # minimum number of rows for two parts
-# limits of three checks in `_unfit`
-_DENSE = 0.5
-_ORDERED = 0.8
-_PER_DIMENSION = 2
 _SHOWN = 10  # maximum number of rows in a report
 _HEADS = {
     "log_ratio": "log odds of another model",
@@ -67,14 +62,6 @@ LIMITS = {
     " lack also rank high, so the ranking has no cut-off.",
     "parts": "Parts do not reveal another prompt, pooling or neighbouring layer of the same model.",
 }
-_ALIKE = (
-    "Parts were not compared: these rows vary equally along their short axes, or are too few to tell. So a"
-    " second model could not be found."
-)
-_GRADED = (
-    "The two most different groups of rows were compared, but they cannot be judged: one group changes"
-    " gradually into the other. Topics of one model do so, above all topics of single words."
-)
 _GIVE_TRUSTED = " Next step: give 100 or more trusted rows. All rows are then ranked by them."
 _MODELS = {TRUSTED: "trusted rows' model", OTHER: "another model", UNKNOWN: "unknown"}
 PARTS = {TRUSTED: "larger part", OTHER: "smaller part", UNKNOWN: "unknown"}
@@ -454,14 +441,15 @@ def _checked(
         unlike = axes.energy(X)
     marks = marks_of(X)
     report(0, len(_STEPS), _STEPS[0])
-    compared = _compared_parts(X, marks, unlike, random_state)
-    slope = compared.slope
+    compared = compared_parts(X, marks, unlike, random_state)
     own = rows_of(trusted, width)
     second = other_rows_of(other, width, own is not None)
     origins = None
-    if slope is not None or (own is not None and compared.unfit == _GRADED):
+    if compared.slope is not None:
         report(1, len(_STEPS), _STEPS[1])
         origins = row_origins(X, compared.log_ratio, own, second, fdr, random_state)
+        compared = compared.judged(origins)
+    slope = compared.slope
     log_ratio = compared.log_ratio
     if origins and not origins.refused:
         log_ratio = origins.log_ratio
@@ -470,7 +458,7 @@ def _checked(
         report(2, len(_STEPS), _STEPS[2])
         smallest = smallest_found(X, random_state)
     unfit = compared.unfit
-    if unfit == _GRADED and not len(unlike):
+    if unfit == LIKE_TOPICS and not len(unlike):
         unfit += _GIVE_TRUSTED
     slope_value = None
     slope_high = None
@@ -518,57 +506,8 @@ def _changed_anchors(passport: Passport, space: LatentSpace, random_state: int) 
     return None
 
 
-class _ComparedParts(NamedTuple):
-    """Two parts of the rows, compared by their short axes. If they cannot be compared or judged, `unfit` says
-    why, and there is no slope and no ratio."""
-
-    slope: Slope | None
-    log_ratio: np.ndarray
-    fitted: int
-    unfit: str
-
-
-def _compared_parts(
-    X: Rows, marks: Mapping[str, np.ndarray], unlike: np.ndarray, random_state: int
-) -> _ComparedParts:
-    none = np.empty(0, np.float32)
-    distinct = len(X) - len(marks.get("repeated", ())) - len(marks.get("constant", ()))
-    unfit = _unfit(X, distinct)
-    if unfit:
-        return _ComparedParts(None, none, min(len(X), FITTED), unfit)
-    parts = parts_of(X, random_state, unlike if len(unlike) else None)
-    if not parts.uneven:
-        return _ComparedParts(None, none, parts.fitted, _ALIKE)
-    if parts.graded:
-        return _ComparedParts(None, none, parts.fitted, _GRADED)
-    return _ComparedParts(parts.slope, parts.log_ratio, parts.fitted, "")
-
-
-def _unfit(X: Rows, distinct: int) -> str:
-    """The reason why two parts of these rows cannot be compared; "" if they can."""
-    n, d = X.shape
-    least = max(FEWEST_ROWS, _PER_DIMENSION * d)
-    if distinct < least:
-        return (
-            f"Parts were not compared: {least:,} distinct rows of this width are needed, and there are"
-            f" {distinct:,}."
-        )
-    some = np.asarray(X[:: max(1, n // FITTED)])
-    if np.count_nonzero(some) < _DENSE * some.size:
-        return "Parts were not compared: most numbers are 0, and sparse spaces are out of scope."
-    spread = pd.Series(some.var(axis=0, dtype=np.float64))
-    order = pd.Series(np.arange(d))
-    # Spearman's correlation. Pandas would import scipy.stats for it, which takes two seconds.
-    if -spread.rank().corr(order) > _ORDERED:
-        return (
-            "Parts were not compared: the columns are ordered by their variance, as those of LSA or a PCA,"
-            " and in such spaces topics have axes of their own."
-        )
-    return ""
-
-
 @dataclass(frozen=True)
-class CheckRows(Task[Checked], kind="check", version=7, title="Check for a second model"):
+class CheckRows(Task[Checked], kind="check", version=8, title="Check for a second model"):
     """The task that checks the first space (see `check`). A second space, if given, holds trusted rows, and a
     third one trusted rows of the other model."""
 

@@ -35,10 +35,17 @@ HELD_OUT_SLOPE = 0.28
 GAP = 3.5
 CLEAR_GAP = 15.0
 SAME_ROWS = 0.8
+# Without trusted rows, parts whose means have a cosine above the first number must have a gap of the second
+# one. Topics of one model point the same way, and the gap between topics of words is at most 10.4.
+_SAME_WAY = 0.15
+TOPICS_GAP = 11.0
 _SAME_SLOPE = 0.1  # slopes below it are equally good
 EQUAL = 0.45  # share of the smaller part from which parts count as equal
 SHIFTED = (
     "The trusted rows are other texts than the rest of the collection, so there are no p-values and no bound."
+)
+_LIKE_TOPICS = (
+    "The model of single rows is unknown: the two likeliest parts differ as topics of one model can, too."
 )
 TRUSTED, OTHER, UNKNOWN = 0, 1, -1  # values of `RowOrigins.model`
 
@@ -67,6 +74,8 @@ class RowOrigins(NamedTuple):
     bound : float, optional
         With 95 % confidence, at most this share of the rows of `OTHER` is of the trusted model
         (Clopper-Pearson). None without p-values.
+    like_topics : bool
+        Whether the gate refused because topics of one model can differ as these parts do.
     confirmed : bool
         Whether Benjamini and Hochberg's procedure at the rate `fdr` confirms rows. If False, there are too
         few held-out trusted rows, and the rows are those above the cut.
@@ -86,6 +95,7 @@ class RowOrigins(NamedTuple):
     confirmed: bool
     shifted: bool
     refused: str = ""
+    like_topics: bool = False
 
     @property
     def found(self) -> int:
@@ -166,13 +176,21 @@ class _Student(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """Both distributions, the cut between them, and what the gate looks at."""
+    """Both distributions, the cut between them, and what the gate looks at: slope, gap, and the cosine of the
+    means of both parts."""
 
     first: _Student
     second: _Student
     cut: float
     slope: float
     gap: float
+    cosine: float
+
+    @property
+    def like_topics(self) -> bool:
+        """Whether topics of one model can differ as these parts do: they point the same way, and are not
+        farther apart than topics are."""
+        return self.cosine > _SAME_WAY and self.gap < TOPICS_GAP
 
     def ratio(self, X: np.ndarray) -> np.ndarray:
         return self.second.log_likelihood(X) - self.first.log_likelihood(X) - np.float32(self.cut)
@@ -287,6 +305,8 @@ def row_origins(
             break
     else:
         return _refusal(fits, trusted is not None, fdr)
+    if trusted is None and fit.like_topics:
+        return _no_answer(fit.slope, fit.gap, fdr, _LIKE_TOPICS)._replace(like_topics=True)
     ratios = np.empty((len(X), 2), np.float32)
     for block in row_blocks(len(X)):
         ratios[block] = sides.ratios(unit_rows(np.asarray(X[block])))
@@ -408,7 +428,8 @@ def _fit(pool: _Pool, part: np.ndarray) -> _Fit | None:
         second = ratio > cut
         if not LEAST <= np.count_nonzero(second) <= len(second) - LEAST:
             break
-        fit = _Fit(*models, cut, between(pool.rows, second).value, _gap(ratio, second))
+        cosine = _cosine_of_means(pool.rows, second)
+        fit = _Fit(*models, cut, between(pool.rows, second).value, _gap(ratio, second), cosine)
         if cut == 0:
             break
         models = _models(pool, pool.with_fixed(second))
@@ -443,6 +464,11 @@ def _gap(ratio: np.ndarray, second: np.ndarray) -> float:
     return (middles[0] - middles[1]) / max(sum(spreads), 1e-12)
 
 
+def _cosine_of_means(X: np.ndarray, second: np.ndarray) -> float:
+    means = [X[part].mean(axis=0, dtype=np.float64) for part in (second, ~second)]
+    return float(np.vecdot(*unit_rows(np.stack(means))))
+
+
 def _refusal(fits: list[_Fit], trusted: bool, fdr: float) -> RowOrigins:
     """No answer, with the reason: the fit whose parts share the fewest axes, and the limits."""
     why = "No two parts of 20 rows or more were found."
@@ -461,6 +487,10 @@ def _refusal(fits: list[_Fit], trusted: bool, fdr: float) -> RowOrigins:
             f" parts) and a gap of {short(GAP, 1)}, or a slope below {short(limit, 2)} and a gap of"
             f" {short(CLEAR_GAP, 1)}."
         )
+    return _no_answer(slope, gap, fdr, why)
+
+
+def _no_answer(slope: float, gap: float, fdr: float, why: str) -> RowOrigins:
     none = np.empty(0, np.float32)
     empty = np.empty(0, np.int8)
     return RowOrigins(empty, none, none, slope, gap, 0, 0, 0, 0, None, fdr, False, False, why)

@@ -233,10 +233,10 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
         larger = odd[~second]
     if not (np.mean(ratio > 0) <= 0.5):
         ratio = -ratio
-    graded = best.high < SUSPECTED and _pass_into_each_other([(even, odd, second), (odd, even, again)])
     uneven = _are_uneven(larger)
-    if best.high < SUSPECTED and uneven and not graded:
+    if best.high < SUSPECTED and uneven:
         best = max(best, _by_all_dimensions(even, odd, (second, again)), key=lambda one: one.high)
+    graded = best.high < SUSPECTED and _pass_into_each_other([(even, odd, second), (odd, even, again)])
     return TwoParts(best, ratio, len(some), uneven, graded)
 
 

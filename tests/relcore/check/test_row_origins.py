@@ -216,8 +216,20 @@ def test_half_of_the_dimensions_finds_a_second_model_again_and_no_outliers_of_on
 def test_parts_that_lie_far_apart_are_refused_where_they_share_axes(slope, with_trusted, accepted):
     X, truth = mixed(0.1)
     units = unit_rows(X)
-    fit = _Fit(_Student.of(units[~truth]), _Student.of(units[truth]), cut=0.0, slope=slope, gap=30.0)
+    fit = _Fit(
+        _Student.of(units[~truth]), _Student.of(units[truth]), cut=0.0, slope=slope, gap=30.0, cosine=0.0
+    )
     assert (fit.sides(units, with_trusted) is not None) == accepted
+
+
+@pytest.mark.parametrize(
+    ("cosine", "gap", "like_topics"), [(0.5, 10.0, True), (0.5, 12.0, False), (0.0, 5.0, False)]
+)
+def test_parts_that_point_the_same_way_must_lie_far_apart(cosine, gap, like_topics):
+    X, truth = mixed(0.1)
+    models = [_Student.of(unit_rows(X[part])) for part in (~truth, truth)]
+    fit = _Fit(*models, cut=0.0, slope=0.0, gap=gap, cosine=cosine)
+    assert fit.like_topics == like_topics
 
 
 def test_a_cut_needs_two_groups():

@@ -78,9 +78,8 @@ def ends_of_longest_axis(X, n):
     return X[np.r_[order[:n], order[-n:]]]
 
 
-@pytest.mark.parametrize("model", ["word2vec", "fasttext"])
-def test_words_of_one_model_that_lie_apart_are_no_alarm(model):
-    X = ends_of_longest_axis(words_by_frequency(model, 6000), 800)
+def test_words_of_one_model_that_lie_apart_are_no_alarm():
+    X = ends_of_longest_axis(words_by_frequency("word2vec", 6000), 800)
     assert parts_of(X).slope.high < MIXED  # so the slope alone would be an alarm
     found = check(X)
     assert found.verdict == "nothing found"
@@ -90,6 +89,13 @@ def test_words_of_one_model_that_lie_apart_are_no_alarm(model):
     assert turned.unfit == found.unfit
     assert turned.limits == []  # without marks, no line about marks
     assert not found.report().facts["alarm"]
+
+
+def test_words_whose_parts_share_axes_over_all_dimensions_are_judged():
+    X = ends_of_longest_axis(words_by_frequency("fasttext", 6000), 800)
+    found = check(X)
+    assert found.verdict == "nothing found"
+    assert "agree with slope" in found.sentence
 
 
 @pytest.mark.parametrize(("other", "is_one_model"), [(FIRST, True), (SECOND, False)])
