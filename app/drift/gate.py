@@ -10,8 +10,7 @@ from app.plain_text import plain
 from relcore.base.numbers import counted, short
 from relcore.drift.verdict import QUANTITIES, TABLES, Check, DriftVerdict
 
-_PLAIN = {"churn": "neighbours changed", "rho": "shape changed (ρ)"}  # quantity → its name for new users
-_MOST_CLASSES = 6  # number of classes with an alarm that are named
+_MOST_CLASSES = 3  # maximum number of classes with an alarm that are named for each quantity
 
 
 def draw_gate(verdict: DriftVerdict, situations: Sequence[str]) -> None:
@@ -35,37 +34,41 @@ def _note(decides: bool) -> str:
 
 
 def conditions(verdict: DriftVerdict, situation: str, decides: bool) -> Iterator[str]:
-    """The conditions of a situation as badges: those of all rows, then the classes."""
+    """The conditions of a situation as badges: those of all rows, then a badge of each quantity for the
+    classes."""
     if reason := verdict.impossible.get(situation):
         yield _badge(reason, True, decides)
     checks = [check for check in verdict.checks if check.measure.situation == situation]
+    of_classes: dict[str, list[Check]] = {}
     for check in checks:
-        if not check.measure.group:
+        if check.measure.group:
+            of_classes.setdefault(check.measure.quantity, []).append(check)
+        else:
             yield _badge(_in_words(check), check.alarm, decides)
-    of_classes = [check for check in checks if check.measure.group]
-    alarms = [check for check in of_classes if check.alarm]
-    for check in alarms[:_MOST_CLASSES]:
-        yield _badge(_in_words(check), True, decides)
-    if len(alarms) > _MOST_CLASSES:
-        yield _badge(f"{len(alarms) - _MOST_CLASSES:,} more conditions of classes", True, decides)
-    if of_classes and not alarms:
-        yield _badge(f"{counted(len(of_classes), 'condition')} of classes", False, decides)
-
-
-def quantity_name(quantity: str) -> str:
-    """The name of a quantity on the page: of badges, the table and the thresholds."""
-    return _PLAIN.get(quantity, QUANTITIES[quantity].title)
+    for quantity, its_checks in of_classes.items():
+        alarms = sorted((check for check in its_checks if check.alarm), key=lambda check: -check.sure)
+        yield _badge(_classes_in_words(quantity, alarms, len(its_checks)), bool(alarms), decides)
 
 
 def _in_words(check: Check) -> str:
     measure = check.measure
     limit = measure.noise + check.threshold
-    title = QUANTITIES[measure.quantity].title
-    name = quantity_name(measure.quantity) + check.name.removeprefix(title)
-    words = f"{name} {short(measure.value)}, allowed {short(limit)}"
+    words = f"{check.name} {short(measure.value)}, allowed {short(limit)}"
     if measure.value > limit and not check.alarm:
         words += " (not surely more)"
     return words
+
+
+def _classes_in_words(quantity: str, alarms: Sequence[Check], n_classes: int) -> str:
+    """How many classes exceed the limit of a quantity, and the names of the worst ones."""
+    title = QUANTITIES[quantity].title
+    if not alarms:
+        return f"{title} in each of {counted(n_classes, 'class', 'classes')}"
+    worst = [f"{check.measure.group!r} {short(check.measure.value)}" for check in alarms[:_MOST_CLASSES]]
+    more = ""
+    if len(alarms) > len(worst):
+        more = ", …"
+    return f"{title} in {len(alarms):,} of {n_classes:,} classes: {', '.join(worst)}{more}"
 
 
 def _badge(words: str, alarm: bool, decides: bool) -> str:

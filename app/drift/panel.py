@@ -1,5 +1,5 @@
 """Drift between two versions of a model: the verdict, the conditions of the gate, the rows before and after,
-the kinds of rows that changed most, and all numbers."""
+the kinds of rows that changed more or less, and all numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import compute, exports, messages, results, session
 from app.asking import Panel, lead_sentence
-from app.drift.gate import draw_gate, quantity_name
+from app.drift.gate import draw_gate
 from app.drift.moved_map import draw_moved_rows
 from app.drift.passport import PASSPORT
 from app.glossary.card import caption
@@ -152,8 +152,8 @@ def _numbers(setup: DriftInputs, drift: Drift, verdict: DriftVerdict, drift_repo
 
 
 def _changed_rows(setup: DriftInputs, drift: Drift) -> None:
-    """Which kinds of rows changed most, at once or after a click."""
-    st.subheader("Which kinds of rows changed most", anchor=False)
+    """Which kinds of rows changed more or less, at once or after a click."""
+    st.subheader("Which kinds of rows changed more or less", anchor=False)
     task = Explain(k=drift.k, items=setup.specs)
     explanation = results.result_of(
         task, setup.specs, label="Find the kinds of rows", unasked_seconds=results.UNASKED_SECONDS
@@ -186,7 +186,7 @@ def _checks(verdict: DriftVerdict) -> None:
         {
             "": _mark(check.alarm),
             "situation": _SHORT[check.measure.situation],
-            "quantity": quantity_name(check.measure.quantity),
+            "quantity": QUANTITIES[check.measure.quantity].title,
             "class": check.measure.group or "all rows",
             "value": check.measure.value,
             "noise": check.measure.noise,
@@ -226,7 +226,7 @@ def thresholds_of() -> Thresholds:
             values = {}
             for name, share in vars(usual).items():
                 quantity = QUANTITIES[name.removeprefix("class_")]
-                label = quantity_name(name.removeprefix("class_"))
+                label = quantity.title
                 if name.startswith("class_"):
                     label = f"{label}, each class"
                 values[name] = remembered(

@@ -72,7 +72,7 @@ def churn_chart(drift: Drift) -> Lines:
         of_change = f"Of the change: {shares}"
     hidden_classes = ""
     if hidden:
-        hidden_classes = f"{hidden:,} classes with less churn are in the table only"
+        hidden_classes = f"{hidden:,} classes that changed less are in the table only"
     notes = (
         f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k = {drift.k}",
         of_change,

@@ -185,13 +185,13 @@ class Drift(Reported):
         if not everything and not queries:
             if self.n_rescaled:
                 return (
-                    f"No drift beyond the thresholds for a search by cosine: {self.n_rescaled:,} of"
-                    f" {self.n:,} rows are rescaled, which means that they have another length in {new} than"
-                    f" in {old}, but nearly the same direction."
+                    f"You can release {new} for a search by cosine: no drift beyond the thresholds."
+                    f" {self.n_rescaled:,} of {self.n:,} rows are rescaled, which means that they have"
+                    f" another length in {new} than in {old}, but nearly the same direction."
                 )
             return (
-                f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or also"
-                " for rows."
+                f"You can release {new}, for queries alone or also for rows: no drift from {old} beyond the"
+                " thresholds."
             )
         cannot = f"the new queries do not find the vectors of {old}"
         rest = "although the new queries rank the old vectors as before"
@@ -201,10 +201,10 @@ class Drift(Reported):
         elif queries:
             rest = f"and the new queries rank the vectors of {old} in another order"
         if not everything:
-            return f"{new} can replace {old} once all rows are embedded again; until then, {cannot}."
+            return f"Release {new} only after all rows are embedded again; until then, {cannot}."
         return (
-            f"Drift: {new} cannot replace {old}. {changed:.0f} % of the {self.k} nearest neighbours"
-            f" changed, {rest}."
+            f"Do not release {new}: it cannot replace {old}. {changed:.0f} % of the {self.k} nearest"
+            f" neighbours changed, {rest}."
         )
 
     def _broken_in_words(self, verdict: DriftVerdict) -> str:
@@ -214,7 +214,7 @@ class Drift(Reported):
         fresh = {one.quantity: one for one in self.broken if one.n}
         first = fresh.pop(worst.measure.quantity, None)
         if first is None:
-            return f"Drift: {new} has more {excess(worst)}."
+            return f"Do not release {new}: it has more {excess(worst)}."
         ids = quote(first.ids[:3])
         if first.n > 3:
             ids += ", …"
@@ -222,7 +222,7 @@ class Drift(Reported):
         if rest:
             rest = f"; and {rest}"
         return (
-            f"Drift: {new} has broken rows that were fine in {old}:"
+            f"Do not release {new}: it has broken rows that were fine in {old}:"
             f" {counted_broken(first.n, first.quantity)} ({ids}){rest}."
         )
 
@@ -388,7 +388,7 @@ def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> 
     >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))
     >>> change = drift(X, X @ rotation)  # old vectors need new queries, but all neighbours are the same
     >>> print(change.headline(change.judged(Thresholds())).partition(";")[0])
-    'new' can replace 'old' once all rows are embedded again
+    Release 'new' only after all rows are embedded again
     """
     need_kind("spec", spec, DriftCheck)
     return spec.run(as_spaces((old, new), ("old", "new")), report=show_step)

@@ -57,7 +57,7 @@ class _PrintThresholds(argparse.Action):
 
 @command(
     (DriftOptions, ByRow, DriftCheck, Results, JUnit, Scheduler),
-    "Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
+    "Two situations are judged. All embedded again: rows and queries are embedded by the new version, so"
     " shift, scale and rotation do not matter. New queries, old vectors: these do matter. Both raise an"
     " alarm if a row that was valid is missing, zero, repeated, or no longer fits its place, or if more"
     " dimensions are constant. Rows that only the new version has are left out. The exit code is 1 after an"

@@ -13,7 +13,7 @@ from relcore.base.numbers import beside, counted, general, short
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS, Measure
 
 SITUATIONS = {
-    EVERYTHING_NEW: Named("Everything is new", help="rows and queries are embedded by the new version"),
+    EVERYTHING_NEW: Named("All embedded again", help="rows and queries are embedded by the new version"),
     NEW_QUERIES: Named(
         "New queries, old vectors", help="queries of the new version search the vectors of the old version"
     ),
@@ -27,8 +27,8 @@ TABLES = {
     ),
 }
 QUANTITIES = {
-    "churn": Named("churn", help="share of the nearest neighbours that changed"),
-    "rho": Named("ρ", help="what remains after shift, scale and rotation"),
+    "churn": Named("changed neighbours", help="share of the nearest neighbours that changed"),
+    "rho": Named("changed shape", help="what remains after shift, scale and rotation"),
     "lost": Named(
         "lost queries",
         help="share of the queries that rank another row's old vector above the own row's",

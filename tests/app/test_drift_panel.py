@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.drift.gate import conditions, quantity_name
+from app.drift.gate import conditions
 from app.workspace import BUNDLED, History, Workspace
 from relcore.catalog.catalog import SpaceSpec, load, renamed_spec
 from relcore.catalog.renamed import put_pairing
@@ -96,7 +96,7 @@ def test_the_page_and_the_command_give_the_same_digits(versions, new, capsys):
         (row["quantity"], row["group"] or "all rows", row["value"], row["noise"], "✓✗"[row["alarm"]])
         for row in found["checks"]
     }
-    names = {quantity_name(quantity): quantity for quantity in QUANTITIES}
+    names = {named.title: quantity for quantity, named in QUANTITIES.items()}
     columns = (table["quantity"].map(names), table["class"], table["value"], table["noise"], table[""])
     assert set(zip(*columns, strict=True)) == by_check
 
@@ -132,7 +132,7 @@ def test_a_planned_change_of_model_alarms_for_broken_rows_alone(versions):
 def test_a_value_above_its_limit_that_is_not_surely_above_it_says_so():
     measure = Measure("everything_new", "churn", "", n=12, value=0.06, noise=0.001, error=0.03)
     [badge] = conditions(DriftVerdict((Check(measure, -0.02, 0.05, False),), {}), "everything_new", True)
-    assert badge == ":green-badge[:material/check: neighbours changed .060, allowed .051 (not surely more)]"
+    assert badge == ":green-badge[:material/check: changed neighbours .060, allowed .051 (not surely more)]"
 
 
 def test_it_follows_the_sessions_pair(versions):

@@ -145,7 +145,7 @@ def test_drift_alarms_where_its_numbers_exceed_the_thresholds(draw):
     alarms = set()
     for line in text.splitlines():
         row = re.match(
-            r"\s*(Everything is new|New queries, old vectors|Broken rows)\s{2,}(.+?)\s{2,}(.+?)\s{2,}"
+            r"\s*(All embedded again|New queries, old vectors|Broken rows)\s{2,}(.+?)\s{2,}(.+?)\s{2,}"
             r"(\S+)\s+(< )?(\S+)\s+(\S+)\s+(\S+)( +alarm)?$",
             line,
         )
@@ -156,7 +156,7 @@ def test_drift_alarms_where_its_numbers_exceed_the_thresholds(draw):
                 alarms.add(row[1])
                 noise = 0 if row[5] else number(row[6])
                 assert value - noise > threshold - 1e-9, line
-    for situation in ("Everything is new", "New queries, old vectors"):
+    for situation in ("All embedded again", "New queries, old vectors"):
         [told] = re.findall(rf"^{situation}: (.*)", text, re.M)
         apart = "cannot be compared" in told
         assert told.startswith("alarm") == (apart or bool(alarms & {situation, "Broken rows"})), told
@@ -165,11 +165,11 @@ def test_drift_alarms_where_its_numbers_exceed_the_thresholds(draw):
             allowed = number(told.partition("allowed: ")[2])
             assert value > allowed, told
     first = text.splitlines()[0]
-    assert ("No drift" in first) == (not alarms and "cannot be compared" not in text)
-    if "Drift: 'v2' cannot replace" in first:
-        assert "Everything is new" in alarms
-    if "once all rows are embedded again" in first:
-        assert "Everything is new" not in alarms
+    assert ("no drift" in first) == (not alarms and "cannot be compared" not in text)
+    if "it cannot replace 'v1'" in first:
+        assert "All embedded again" in alarms
+    if "only after all rows are embedded again" in first:
+        assert "All embedded again" not in alarms
 
 
 def test_one_lost_row_of_5000_is_not_printed_as_nothing():

@@ -91,13 +91,13 @@ def test_broken_rows_are_an_alarm(vectors, name):
         rows = np.flatnonzero(~MOVED)
     drift, verdict = compared(vectors, change(vectors, np.random.default_rng(4)), LABELS, rows)
     assert quantity in {check.measure.quantity for check in verdict.alarms(EVERYTHING_NEW)}
-    assert drift.headline(verdict)[:5] == "Drift" or drift.unrelated
+    assert drift.headline(verdict).startswith("Do not release") or drift.unrelated
     if quantity in vars(BrokenRows()):
         assert verdict.alarms(NEW_QUERIES)[0].measure.quantity == quantity
         told = "has broken rows that were fine"
         if quantity == "constant":
             told = "has more constant dim"
-        assert drift.headline(verdict).startswith(f"Drift: 'v2' {told}")
+        assert drift.headline(verdict).startswith(f"Do not release 'v2': it {told}")
     if name.startswith("one class"):
         assert drift.of(ROWS, quantity, "class 3").value == 1
 
@@ -207,12 +207,12 @@ def test_versions_of_other_widths_are_not_said_to_rank_vectors(vectors):
     wider = np.pad(vectors, ((0, 0), (0, 3))).astype(np.float32)
     drift, verdict = compared(vectors, wider)
     assert drift.headline(verdict) == (
-        "'v2' can replace 'v1' once all rows are embedded again; until then, the new queries cannot be"
-        " compared with the vectors of 'v1'."
+        "Release 'v2' only after all rows are embedded again; until then, the new queries cannot be compared"
+        " with the vectors of 'v1'."
     )
     noise = np.random.default_rng(8).normal(size=wider.shape)
     drift, verdict = compared(vectors, wider + noise.astype(np.float32))
-    assert drift.headline(verdict).startswith("Drift: 'v2' cannot replace 'v1'.")
+    assert drift.headline(verdict).startswith("Do not release 'v2': it cannot replace 'v1'.")
     assert "rank" not in drift.headline(verdict)
     assert "cannot be compared" in drift.headline(verdict)
 
@@ -263,9 +263,9 @@ def test_each_combination_of_alarms_has_its_headline():
     X, noise = rng.normal(size=(2, 300, 8))
     turn = ortho_group.rvs(8, random_state=1)
     for new, told in (
-        (X, "No drift beyond the thresholds"),
-        (X @ turn, "'v2' can replace 'v1' once all rows are embedded again"),
-        (X + noise, "Drift: 'v2' cannot replace 'v1'. 8"),
+        (X, "You can release 'v2'"),
+        (X @ turn, "Release 'v2' only after all rows are embedded again"),
+        (X + noise, "Do not release 'v2': it cannot replace 'v1'. 8"),
         (9 * noise, "'v2' and 'v1' have no more neighbours in common"),
     ):
         drift, verdict = compared(X, new)
