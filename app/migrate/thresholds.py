@@ -161,7 +161,8 @@ def _line(setup: MigrateSetup, task: ThresholdChange, found: MovedThreshold) -> 
             10.0 ** np.floor(np.log10((high - low) / 400)),
             format="%.4f",
             key=key,
-            help="Move the line with the mouse or the arrow keys. It starts at the cut-off to set.",
+            help="Drag the handle, or press the arrow keys: the line in both histograms follows. It starts at"
+            " the cut-off to set.",
         )
         st.button(
             f"Back to {found.number(start)}",

@@ -21,7 +21,12 @@ from relcore.base.numbers import general, short
 from relcore.figures.diagram_names import name_sides, overlapping, texts_on_lines
 from relcore.figures.style import Theme
 
+_MARK_DIGITS = 4  # of the value of a mark in a legend, since users copy it
 GREY = -1  # colour number of items that are drawn only for comparison
+
+
+def mark_in_words(name: str, value: float) -> str:
+    return f"{name}: {general(value, _MARK_DIGITS)}"
 
 
 @dataclass(frozen=True)
@@ -196,7 +201,8 @@ class Lines:
         if self.kind == "lines":
             kind = "Line chart"
         parts = [f"{line.name}: {self._line_in_words(line)}" for line in self.lines if len(line)]
-        parts += [f"{name}: {general(value)}" for name, value in (*self.baselines, *self.marks)]
+        parts += [f"{name}: {general(value)}" for name, value in self.baselines]
+        parts += [mark_in_words(name, value) for name, value in self.marks]
         note = ""
         if self.note:
             note = f" {' '.join(self.note.split())}."

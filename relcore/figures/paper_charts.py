@@ -14,7 +14,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation
 
 from relcore.base.numbers import general
-from relcore.figures.charts import Diagram, Lines, MovingPoints
+from relcore.figures.charts import Diagram, Lines, MovingPoints, mark_in_words
 from relcore.figures.matrices import Matrices, MatrixPanel, label_step, name_of
 from relcore.figures.paper_style import (
     add_axes,
@@ -211,12 +211,15 @@ def draw_lines(axes: Axes, lines: Lines, style: Style) -> list[Artist]:
                 axes.scatter(line.x, line.y, s=9, alpha=0.85, color=color, lw=0, **raster)
                 line_style = {"color": color, "lw": 0}
             handles.append(Line2D([], [], marker="o", ms=3, label=line.name, **line_style))
-    levels = [(*named, axes.axhline, theme.muted, _DASHES[i % 4]) for i, named in enumerate(lines.baselines)]
-    levels += [(*named, axes.axvline, theme.text, "--") for named in lines.marks]
-    for name, value, draw, color, dash in levels:
+    levels = [
+        (f"{name}: {general(value)}", value, axes.axhline, theme.muted, _DASHES[i % 4])
+        for i, (name, value) in enumerate(lines.baselines)
+    ]
+    levels += [(mark_in_words(*mark), mark[1], axes.axvline, theme.text, "-") for mark in lines.marks]
+    for label, value, draw, color, dash in levels:
         line_style = {"color": color, "lw": 0.8, "ls": dash}
         draw(value, **line_style, zorder=1)
-        handles.append(Line2D([], [], **line_style, label=f"{name}: {general(value)}"))
+        handles.append(Line2D([], [], **line_style, label=label))
     if lines.log_x:
         axes.set_xscale("log")
         low, high = axes.get_xlim()

@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 
 from relcore.base.numbers import band, general, short
 from relcore.base.text import visible
-from relcore.figures.charts import Diagram, Line, Lines, MovingPoints
+from relcore.figures.charts import Diagram, Line, Lines, MovingPoints, mark_in_words
 from relcore.figures.matrices import name_of
 from relcore.figures.scene import point_size
 from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Theme, rgb
@@ -100,12 +100,16 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     if lines.filled:
         figure.for_each_trace(lambda t: t.update(fill="tozeroy", fillcolor=_translucent(t.line.color, 0.15)))
     dashes = [DASHES[i % len(DASHES)] for i in range(len(lines.baselines))]
-    levels = [(figure.add_hline, *b, theme.muted, d) for b, d in zip(lines.baselines, dashes, strict=True)]
-    levels += [(figure.add_vline, *mark, theme.text, "dash") for mark in lines.marks]
-    for add, name, value, color, dash in levels:
+    levels = [
+        (figure.add_hline, f"{name}: {general(value)}", value, theme.muted, dash)
+        for (name, value), dash in zip(lines.baselines, dashes, strict=True)
+    ]
+    # A dashed mark could hide in a grid line.
+    levels += [(figure.add_vline, mark_in_words(*mark), mark[1], theme.text, "solid") for mark in lines.marks]
+    for add, label, value, color, dash in levels:
         add(
             value,
-            name=f"{plain_text(name)}: {general(value)}",
+            name=plain_text(label),
             line={"width": 1.5, "dash": dash, "color": color},
             showlegend=True,
             layer="below",

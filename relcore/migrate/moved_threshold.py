@@ -212,8 +212,9 @@ class MovedThreshold(Reported):
             )
         if self.usable == "one":
             return (
-                "A test of the model, and no cut-off to set: a cut-off can separate relevant rows from"
-                f" others. Precision and recall can both reach {range_}; they are equal at {best}."
+                "Relevant rows can be separated from others by one cut-off. At"
+                f" {best}, precision and recall are equal: both reach {range_}. This is a test of the model."
+                " The cut-off to set is above."
             )
         if self.usable == "none":
             return (

@@ -128,7 +128,7 @@ def test_separable_topics_have_a_cut_off_and_noise_has_none(noise, usable):
     found = move_threshold(old, new, relevant=relevant)
     assert found.usable == usable
     # Of two cut-offs in the text, only one is to set.
-    assert ("no cut-off to set" in found.verdict()) == (usable == "one")
+    assert ("The cut-off to set is above" in found.verdict()) == (usable == "one")
     assert found.to_set() == f"cosine ≥ {found.number(found.new_threshold)}"
     assert found.separability.value == pytest.approx(
         max(
