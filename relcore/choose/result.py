@@ -149,10 +149,13 @@ def sentence(found: ModelChoice) -> str:
         return f"Undecided {_so_far(found, look)}; {more_in_words(look.more)}. {best} leads: {leads}."
     if look.is_ahead:
         return f"{best} is best, {after}: {leads}."
-    behind = [
-        found.names[place] for place, lead in enumerate(look.leads) if lead is not None and lead.low <= 0
-    ]
-    return f"{best} is best, or at most {short(found.epsilon)} behind {and_list(behind)}, {after}: {leads}."
+    close = {place: lead for place, lead in enumerate(look.leads) if lead is not None and lead.low <= 0}
+    behind = and_list([found.names[place] for place in close])
+    furthest = short(max(-lead.low for lead in close.values()))
+    return (
+        f"{best} is best, or so little behind {behind} that it does not count, {after}: {leads}. If it is"
+        f" behind, then by at most {furthest}; less than {short(found.epsilon)} does not count."
+    )
 
 
 def _so_far(found: ModelChoice, look: InterimLook) -> str:
@@ -192,11 +195,18 @@ def cautions(found: ModelChoice) -> list[str]:
 
 
 def models_table(found: ModelChoice, costs: Sequence[ModelCost]) -> Table:
-    """A row for each model: its score, how far the best one is ahead, and what it costs."""
+    """A row for each model, the best one first: its score, how far the best one is ahead,
+    and what it costs."""
     look = found.answer
     rows = []
     lines = []
-    for place, (name, width, cost) in enumerate(zip(found.names, found.widths, costs, strict=True)):
+    places = list(range(len(found.names)))
+    if look is not None:
+        places.sort(key=lambda place: (place != look.best, -look.scores[place]))
+    for place in places:
+        name = found.names[place]
+        width = found.widths[place]
+        cost = costs[place]
         score = float("nan")
         behind = None
         sign = ""
@@ -236,8 +246,9 @@ def circumstances(found: ModelChoice) -> str:
         )
     return (
         f"{n:,} of {found.n_queries:,} {JUDGED[found.relevance]}; {found.n_rows:,} rows are"
-        f" searched{sample}. The intervals hold together with a probability of 95 %, at all looks and for all"
-        f" pairs of models. Sizes and costs are for all {found.n_corpus:,} rows.{measure}"
+        f" searched{sample}. All intervals of all pairs of models are right together with a probability of"
+        f" 95 %, however often the scores are looked at. Sizes and costs are for all {found.n_corpus:,}"
+        f" rows.{measure}"
     )
 
 

@@ -1,6 +1,7 @@
 """Which of several models is chosen, from labels, judgements and a sample, and what is refused."""
 
 import json
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import relcore
 from relcore.base.errors import SpaceError
 from relcore.catalog.encodings import encode, encoding_key
 from relcore.choose.chart import choice_chart
-from relcore.choose.result import ModelCost
+from relcore.choose.result import ModelCost, sentence
 from relcore.choose.task import Choose, choose
 from relcore.encoders.api import ApiText
 from relcore.encoders.dataset import DatasetSpec
@@ -53,7 +54,15 @@ def test_three_equal_models_are_undecided_or_at_most_epsilon_behind():
     found = choose([model(1.5, seed, f"m{seed}") for seed in range(3)])
     assert not found.answer.is_ahead
     told = found.report().sentence
-    assert told.startswith("Undecided after") or "or at most .050 behind" in told
+    assert told.startswith("Undecided after") or "less than .050 does not count" in told
+
+
+def test_a_model_that_may_be_behind_says_by_how_much():
+    found = choose([model(0.5, 1, "good"), model(3.0, 2, "poor")])
+    close = tuple(lead and replace(lead, value=0.031, low=-0.03, high=0.092) for lead in found.answer.leads)
+    told = sentence(replace(found, looks=(replace(found.answer, leads=close),)))
+    assert told.startswith("good is best, or so little behind poor that it does not count, after ")
+    assert told.endswith(".092). If it is behind, then by at most .030; less than .050 does not count.")
 
 
 def test_unrelated_models_do_not_win():
@@ -193,9 +202,10 @@ def test_a_table_without_rows_is_refused(tables, monkeypatch, capsys, empty):
 def test_the_table_and_the_chart_have_the_numbers_of_the_last_look():
     found = choose([model(2.0, 1, "a"), model(1.5, 2, "b"), model(1.8, 3, "c")])
     report = found.report([ModelCost(10.0, 0.5), ModelCost(5000.0, None), ModelCost(None, None)])
-    assert [report.tables[0].rows["score"].tolist()] == [list(found.answer.scores)]
+    assert report.tables[0].rows["model"].tolist() == ["b", "c", "a"]
+    assert report.tables[0].rows["score"].tolist() == sorted(found.answer.scores, reverse=True)
     assert report.tables[0].rows["bytes"].tolist() == [4 * 24 * N] * 3
-    assert [row[5:] for row in report.tables[0].shown[1:]] == [["10 s", "$.50"], ["83 min", "–"], ["–", "–"]]
+    assert [row[5:] for row in report.tables[0].shown[1:]] == [["83 min", "–"], ["–", "–"], ["10 s", "$.50"]]
     line = choice_chart(found).lines[0]
     lead = next(lead for lead in found.answer.leads if lead)
     assert (line.y[-1], line.low[-1], line.high[-1]) == pytest.approx(
