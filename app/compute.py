@@ -534,11 +534,19 @@ def workspace_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
     return (*all_facets(pair, workspace), *filters.selected_facet(pair, workspace.look.filter))
 
 
+def passing_rows(pair: Match, workspace: Workspace) -> np.ndarray:
+    """Whether each row passes the filter, (n,) bool; all rows without a filter."""
+    conditions = workspace.look.filter
+    if not conditions:
+        return np.ones(len(pair), dtype=bool)
+    return passing(workspace_facets(pair, workspace), conditions, len(pair))
+
+
 @cached(8, key=lambda pair, now: (*_facets_key(pair, now), now.look.filter, now.anchors))
 def filtered_pair(pair: Match, workspace: Workspace) -> Match:
     """The pair restricted to the filtered rows and the anchors. Anchors that the filter hides are kept but
     never scored."""
-    met = passing(workspace_facets(pair, workspace), workspace.look.filter, len(pair))
+    met = passing_rows(pair, workspace)
     anchors = np.zeros(len(pair), dtype=bool)
     anchors[pair.source.rows(workspace.anchors)] = True
     rows = np.flatnonzero(met | anchors)

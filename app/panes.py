@@ -24,7 +24,7 @@ from relcore.compare.live_channel import N_SPREAD, SPREAD, page_units
 from relcore.compare.pictures import Panes
 from relcore.compare.scene import AXES, assemble_scene, with_look
 from relcore.export.atlas import atlas_table
-from relcore.figures.colorings import SELECTED_ROWS, Facet, StarLook, passing
+from relcore.figures.colorings import SELECTED_ROWS, Facet, StarLook
 from relcore.figures.export import Exportable
 from relcore.figures.scene import Clusters, Scene
 from relcore.files.saving import write_parquet
@@ -257,10 +257,9 @@ def _rows_to_add(asked: PaneInputs, view: View) -> np.ndarray:
 
 def _undrawn(asked: PaneInputs, view: View) -> np.ndarray:
     """The rows that pass the filter, if there is one, and are not in the view."""
-    conditions = asked.workspace.look.filter
-    if not conditions:
+    if not asked.workspace.look.filter:
         return np.empty(0, dtype=np.int64)
-    return undrawn(passing(asked.facets, conditions, len(asked.models)), view.rows)
+    return undrawn(compute.passing_rows(asked.models, asked.workspace), view.rows)
 
 
 def _scene(asked: PaneInputs, view: View, second: View | None, pictures: Mapping[str, Picture]) -> Scene:

@@ -68,7 +68,7 @@ with toolbar.panes_first(above, scored_quickly=quickly):
     with st.container(key="explore-body"):
         widths = [3.3, 1]
         if row_table.is_open():
-            widths = [1.9, 1]
+            widths = [1.75, 1]
         picture, side = st.columns(widths, gap="medium")
     with picture:
         height = 720
@@ -99,6 +99,6 @@ with picture:
 with side:
     if row_table.is_open():
         row_table.draw(workspace, pair)
-    inspector(pair)
+    inspector(pair, short_of_room=row_table.is_open())
 
 EXPLORE.draw_tabs(workspace, models, drawing.inputs.view)

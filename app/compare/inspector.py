@@ -72,9 +72,21 @@ def row_search(pair: Match) -> None:
     )
 
 
-def inspector(pair: Match) -> None:
+def inspector(pair: Match, short_of_room: bool = False) -> None:
+    """Draw the inspector. Where it is `short_of_room`, as below the table of rows, the search stands last and
+    the name of a row beside its buttons, so that its neighbours are in sight."""
     st.html(STYLE)
-    row_search(pair)
+    if short_of_room:
+        _selected(pair, "inspector-short")
+        row_search(pair)
+    else:
+        row_search(pair)
+        _selected(pair, "inspector-row")
+
+
+def _selected(pair: Match, key: str) -> None:
+    """Draw the selected rows, or an example. `key` is that of the container of a single row's name and
+    buttons."""
     items = items_of(session.workspace())
     (chosen, rows) = selected_rows(pair)
     found = found_by(pair)
@@ -96,7 +108,7 @@ def inspector(pair: Match) -> None:
         identifier = example_row(pair)
     if not chosen:
         st.caption("Nothing is selected: click a point, or draw with the lasso. An example:")
-    _one(pair, identifier, items)
+    _one(pair, identifier, items, key)
     if items is not None and items.problem:
         st.caption(f":material/hide_image: {plain(items.problem)}")
 
@@ -129,14 +141,15 @@ def describe_row(pair: Match, identifier: str, row: int, items: Items | None) ->
         st.html(f'<p class="relscope-facts">{" · ".join(plain_html(fact) for fact in facts if fact)}</p>')
 
 
-def _one(pair: Match, identifier: str, items: Items | None) -> None:
+def _one(pair: Match, identifier: str, items: Items | None, key: str) -> None:
     """Draw a row with its neighbours and similarities, and buttons that make it an anchor or an example."""
     row = int(pair.source.rows([identifier])[0])
-    describe_row(pair, identifier, row, items)
-    with st.container(horizontal=True, key="inspector-actions"):  # above the lists, which may be long
-        anchor_button(identifier)
-        if identifier in session.selection():
-            tag_menu((identifier,), "inspector.tag")
+    with st.container(key=key):
+        describe_row(pair, identifier, row, items)
+        with st.container(horizontal=True, key="inspector-actions"):  # above the lists, which may be long
+            anchor_button(identifier)
+            if identifier in session.selection():
+                tag_menu((identifier,), "inspector.tag")
     _neighbours(pair, identifier)
     workspace = session.workspace()
     _similarities(pair, workspace, row, identifier)

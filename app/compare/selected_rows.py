@@ -22,7 +22,7 @@ from app.workspace import Workspace
 from relcore.base.numbers import counted, short
 from relcore.base.report import delimited_text
 from relcore.catalog.catalog import MOST_KEPT, with_kept
-from relcore.figures.colorings import SELECTED_ROWS, Condition, passing
+from relcore.figures.colorings import SELECTED_ROWS, Condition
 from relcore.maps.pane_maps import View
 from relcore.spaces.matching import Match, distinct_names
 from relcore.studies.estimates import share
@@ -131,8 +131,7 @@ def _filter_to_selection(workspace: Workspace, pair: Match) -> None:
     """If a filter is set, offer to select the rows that it keeps."""
     if not workspace.look.filter:
         return
-    met = passing(compute.workspace_facets(pair, workspace), workspace.look.filter, len(pair))
-    rows = np.flatnonzero(met)
+    rows = np.flatnonzero(compute.passing_rows(pair, workspace))
     st.button(
         f"Select the {counted(len(rows), 'row')} of the filter",
         icon=":material/select_all:",

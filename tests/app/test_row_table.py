@@ -4,11 +4,17 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from app import compute
 from app.compare import row_table
+from app.workspace import History
+from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.agreement import neighbour_agreement
+from relcore.compare.scene import MapLook
+from relcore.figures.colorings import Condition
 from tests.app.conftest import Session, save_space
 
 OPEN = {"explore.table": True}
@@ -23,9 +29,9 @@ def ids(page):
     return page.table("row-table-")["id"].tolist()
 
 
-def tick(page, *rows):
-    """Tick rows of the table, as its callback does, which AppTest cannot call."""
-    page.select(*page.session_state["relscope.row-table"].tick(rows))
+def tick(page, *rows, cells=()):
+    """Tick rows of the table, or click cells, as its callback does, which AppTest cannot call."""
+    page.select(*page.session_state["relscope.row-table"].choose(rows, cells))
 
 
 def test_all_rows_are_in_the_table_and_a_tick_selects_in_the_map(page):
@@ -38,6 +44,64 @@ def test_all_rows_are_in_the_table_and_a_tick_selects_in_the_map(page):
     assert page.find("dataframe", "row-table-").key == key
     tick(page, 4, 30, 31)
     assert page.session_state["relscope.selection"] == ("r4", "r30", "r31")
+
+
+def test_a_click_on_a_cell_selects_its_row_alone(page):
+    key = page.find("dataframe", "row-table-").key
+    tick(page, cells=[(7, "id")])
+    assert page.session_state["relscope.selection"] == ("r7",)
+    assert page.find("dataframe", "row-table-").key == key
+    tick(page, 3, cells=[(7, "id")])  # the click is over, and a row is ticked
+    assert page.session_state["relscope.selection"] == ("r3",)
+    tick(page, 3, cells=[(9, "agreement")])  # the tick goes, in a new widget that marks the cell
+    assert page.session_state["relscope.selection"] == ("r9",)
+    drawn = page.find("dataframe", "row-table-")
+    assert drawn.key != key
+    default = json.loads(drawn.proto.selection_default)["selection"]
+    assert default == {"rows": [], "columns": [], "cells": [[9, "agreement"]]}
+    assert ids(page) == [f"r{row}" for row in range(60)]
+
+
+def test_the_table_has_the_rows_that_pass_the_filter(page):
+    pair = compute.matched_models(*page.workspace.models)
+    norms = pair.source.norms
+    wanted = Condition("source norm", low=float(np.median(norms)))
+    page.session_state["relscope.history"] = History(replace(page.workspace, look=MapLook(filter=(wanted,))))
+    page.run()
+    kept = compute.passing_rows(pair, page.workspace)
+    assert 0 < kept.sum() < 60
+    assert ids(page) == pair.ids[kept].tolist()
+    assert f"{kept.sum()} of 60; {kept.sum()} pass the filter" in page.captions
+    assert f"{kept.sum()} rows in colour by the filter" in payload_text(page)
+
+
+def payload_text(page):
+    return next(
+        one.proto.bytes.decode(errors="replace")
+        for one in page.get("bidi_component")
+        if b"facetRows" in one.proto.bytes
+    )
+
+
+def test_numbers_of_a_file_are_numbers_written_as_in_our_sentences(make_workspace, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 3)), columns=["d0", "d1", "d2"])
+    table.insert(0, "id", [f"r{row}" for row in range(60)])
+    years = pd.DataFrame({"id": table["id"], "year": [1950 + row for row in range(59)] + [""]})
+    years.to_csv(tmp_path / "years.csv", index=False)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    options = (("metadata", str(tmp_path / "years.csv")),)
+    end = SpaceSpec("file", str(tmp_path / "a.csv"), None, options)
+    given = replace(make_workspace(60), spaces=(end,), source=end, target=end)
+    page = Session(workspace=given, state=OPEN)
+    drawn = page.table("row-table-")
+    assert drawn["year"].dtype == np.float64
+    written = page.find("dataframe", "row-table-").proto.arrow_data.styler.display_values
+    shown = pa.ipc.open_stream(written).read_pandas()
+    assert shown["year"].iloc[[0, 59]].tolist() == ["1950", ""]
+    assert shown["agreement"].iloc[0] == "1.00"
+    page.change("selectbox", "row-table.order", "year, highest first")
+    assert ids(page)[0] == "r58"
 
 
 def test_rows_that_the_map_selects_come_first_and_are_ticked(page):
@@ -102,4 +166,4 @@ def test_a_tag_is_a_column_and_a_large_space_is_cut(page, monkeypatch):
     page.click("inspector.tag.new")
     table = page.table("row-table-")
     assert (len(table), table["id"].iloc[0], table["odd"].sum()) == (50, "r55", 1)
-    assert "50 of 60 rows" in page.captions
+    assert "First 50 of 60 rows" in page.captions
