@@ -278,10 +278,9 @@ def _column(title: str, about: str) -> Any:
 
 def _about(pair: Match, n_found: int, n_shown: int, n_kept: int, n_selected: int) -> str:
     """A caption: how many rows the table has, and why it has no more."""
+    among = counted(n_kept, "row")
     if n_kept < len(pair):
-        among = f"{len(pair):,}; {n_kept:,} pass the filter"
-    else:
-        among = f"{counted(len(pair), 'row')}"
+        among += " in the filter"
     parts = [f"{n_shown:,} of {among}"]
     if n_shown < n_found:
         parts[0] = f"First {parts[0]}"
