@@ -56,7 +56,8 @@ def inputs(workspace: Workspace) -> CheckInputs | None:
     labels = space_labels(workspace.spaces)
     spaces = compute.readable_spaces(workspace.spaces)  # the table above shows why others cannot be read
     large = [spec for spec in spaces if len(spaces[spec]) > FEWEST_ROWS]
-    # A repaired file that is to be checked comes first, then other opened files.
+    # A repaired file that is to be checked comes first, then other opened files, the last one first.
+    large.reverse()
     large.sort(key=lambda spec: (spec != repaired_space(), spec.source != "file"))
     with st.container(horizontal=True, vertical_alignment="center"):
         label = "Check: did one model make all rows of a space?"
@@ -91,7 +92,7 @@ def checked(setup: CheckInputs) -> Checked | None:
 def report(setup: CheckInputs, found: Checked) -> None:
     space = setup.spaces[0]
     check_report = found.report(space.ids)
-    messages.lead(f"<b>{plain_html(found.headline)}</b>")
+    messages.lead(f"<b>{plain_html(f'{space.name}: {found.headline}')}</b>")
     if setup.specs[0] == repaired_space() and found.verdict == "marks":
         st.caption(
             "This is expected after a repair: the mapped rows have other digits than the rest. No second"

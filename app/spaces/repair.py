@@ -55,10 +55,11 @@ def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) ->
     others = list(dict.fromkeys([*uploaded, *others]))
     again = [one for one in others if one != spec and _n_again(one, ids, space.dimension) >= PAIRED]
     doubts = {one: _why_not(space, found, compute.load_space(one)) for one in again}
-    again.sort(key=lambda one: doubts[one] != "")  # the likeliest one is chosen first
-    choices: list[SpaceSpec | str] = [*again]
+    likely = [one for one in again if one in uploaded or not doubts[one]]
+    choices: list[SpaceSpec | str] = [*likely]
     if min(n_small, n_large) >= LINKABLE:
         choices.append(_WITHOUT)
+    choices += [one for one in again if one not in likely]
     if not choices:
         st.button("Make the repaired file", key="check.repair", icon=":material/build:", disabled=True)
         st.caption(f"Without rows embedded again, it needs {LINKABLE:,} rows of each model.")
@@ -66,7 +67,7 @@ def draw_repair(spec: SpaceSpec, found: Checked, others: Sequence[SpaceSpec]) ->
     labels = space_labels(others)
     chosen = remembered(
         st.selectbox,
-        "Rows embedded again",
+        "Repair by",
         choices,
         format_func=lambda one: labels.get(one, one),
         key=f"check.repair-by-{place_of(choices, spec)}",

@@ -59,7 +59,7 @@ VERDICTS = {
 LIMITS = {
     "marks": "Marks show how numbers were stored, not which model made them. Normalising removes marks.",
     "trusted": "The ranking by trusted rows does not reveal a new prompt. Rows of a domain that trusted rows"
-    " lack also rank high, so the ranking has no cut-off.",
+    " lack also rank high.",
     "parts": "Parts do not reveal another prompt, pooling or neighbouring layer of the same model.",
 }
 _GIVE_TRUSTED = " Next step: give 100 or more trusted rows. All rows are then ranked by them."
@@ -259,13 +259,13 @@ class Checked(Reported):
         told = [LIMITS[level] for level, there in used.items() if there]
         if self.smallest:
             told.append(
-                f"In this collection, {self.smallest:,} of {self.n:,} rows were found when they were turned"
-                " at random; fewer may stay hidden, and rows of a second model are harder to find."
+                f"As a test, copies of {self.smallest:,} of the {self.n:,} rows were turned at random, and"
+                " the check found them. It may miss fewer rows. Rows of a second model are harder to find."
             )
         elif self.smallest == 0:
             told.append(
-                "In this collection, not even a quarter of the rows was found when these were turned at"
-                " random, so most second models would be missed."
+                "As a test, copies of a quarter of the rows were turned at random, and the check did not find"
+                " them. So it would miss most second models."
             )
         return told
 

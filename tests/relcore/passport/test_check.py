@@ -126,7 +126,7 @@ def test_smallest_number_of_rows_that_this_collection_could_show_is_said(found_i
     X = FIRST(1200)
     found = found_in_one_model
     assert found.smallest in (20, 40, 80, 160)
-    assert f"{found.smallest} of 1,200 rows were found" in " ".join(found.limits)
+    assert f"copies of {found.smallest} of the 1,200 rows were turned at random" in " ".join(found.limits)
     turn = np.linalg.qr(np.random.default_rng(5).normal(size=(D, D)))[0].astype(np.float32)
     few = 2 * found.smallest
     assert check(np.r_[X[:few] @ turn, X[few:]]).verdict == "two models"
@@ -215,7 +215,7 @@ def test_rows_of_large_collection_are_all_ranked_from_sample(monkeypatch, mixed)
 def test_trusted_rows_rank_rows_of_another_model_first(mixed):
     found = check(mixed, trusted=FIRST(200, 7, state=9))  # of a topic that the collection lacks
     assert share_last(found.unlike) > 0.9
-    assert "no cut" in "".join(found.limits)
+    assert "also rank high" in "".join(found.limits)
     with pytest.raises(SpaceError, match="trusted: expected 100 rows or more with 128 numbers, got 20"):
         check(mixed, trusted=FIRST(20))
 
