@@ -18,8 +18,8 @@ _DENSE = 0.5
 _ORDERED = 0.8
 _PER_DIMENSION = 2
 _ALIKE = (
-    "Parts were not compared: these rows vary equally along their short axes, or are too few to tell. So a"
-    " second model could not be found."
+    "Parts were not compared: these rows, or those of one group, vary alike in all directions, or are too few"
+    " to tell. Groups of one model then differ as two models do, so neither can be found."
 )
 LIKE_TOPICS = (
     "The two most different groups of rows were compared, but they cannot be judged: topics of one model can"

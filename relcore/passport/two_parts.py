@@ -11,6 +11,7 @@ import numpy as np
 
 from relcore.base.rows import Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine
+from relcore.engine.nearest import nearest
 from relcore.spaces.matching import row_hashes
 
 SUSPECTED = 0.3
@@ -35,6 +36,9 @@ _GRADED = 0.05
 _GRADED_ERRORS = 0.8
 _SAME_WAY = 0.1  # cosine of the means of two parts above which they point the same way
 _MIXED_ORDER = 0.5  # correlation of orders in a smaller part from which it has rows of both models
+# slope of the axes of all rows and of the differences of near rows: .35 or more in encoders, at most .0 in
+# groups with equal noise along all axes
+_NEAR = 0.15
 _MANY = 10  # number of rows per dimension from which mean squares need no minimum
 
 
@@ -60,8 +64,9 @@ class TwoParts(NamedTuple):
     fitted : int
         Number of rows that were used to find the parts.
     uneven : bool
-        Whether the variances of the larger part along its short axes differ. If they are equal, the axes are
-        arbitrary (any rotation of them is as good), so they identify no model.
+        Whether the larger part has axes that identify a model: its variances along its short axes differ, and
+        its rows differ from their nearest ones along the same axes (see `_near_rows_share_axes`). Otherwise,
+        any rotation of the axes is as good, or they are the axes of separate groups.
     graded : bool
         Whether the parts pass into each other (see `_pass_into_each_other`), as topics of one model do.
     """
@@ -233,7 +238,7 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
         larger = odd[~second]
     if not (np.mean(ratio > 0) <= 0.5):
         ratio = -ratio
-    uneven = _are_uneven(larger)
+    uneven = _are_uneven(larger) and _near_rows_share_axes(larger)
     if best.high < SUSPECTED and uneven:
         best = max(best, _by_all_dimensions(even, odd, (second, again)), key=lambda one: one.high)
     graded = best.high < SUSPECTED and _pass_into_each_other([(even, odd, second), (odd, even, again)])
@@ -324,6 +329,17 @@ def _are_uneven(X: np.ndarray) -> bool:
     logs = np.log(means)
     errors = squares.var(axis=0) / means**2 / len(rest)
     return bool(np.square(logs - logs.mean()).sum() > chdtri(len(logs), 0.01) * errors.mean())
+
+
+def _near_rows_share_axes(X: np.ndarray) -> bool:
+    """Whether the rows X (n, d) differ from their nearest ones along the axes on which all rows vary, as a
+    model's rows do. Rows in separate groups that vary equally in all directions inside a group do not. Their
+    axes are those of the groups' means, so two halves of the groups have other axes, as two models have.
+    """
+    units = unit_rows(X[:_FROM])
+    (first, second) = nearest(units, units, 2).rows.T
+    near = np.where(first == np.arange(len(units)), second, first)
+    return shared_axes(units, units - units[near]).value >= _NEAR
 
 
 def _starts(X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -187,6 +187,23 @@ def test_classes_with_equal_noise_along_all_axes_are_no_alarm(state):
     assert "Parts were not compared" in found.sentence
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_groups_that_vary_alike_in_all_directions_are_not_split(turned):
+    rng = np.random.default_rng(0)
+    n, d = 2000, 64
+    groups = 25 if turned else 50
+    X = rng.normal(size=(groups, d))[rng.integers(groups, size=n)] + 0.3 * rng.normal(size=(n, d))
+    if turned:
+        X[::2] = X[::2] @ np.linalg.qr(rng.normal(size=(d, d)))[0]
+    X = X.astype(np.float32)
+    assert parts_of(X).slope.high < MIXED
+    found = check(X)
+    assert found.verdict == "nothing found"
+    assert found.told is None
+    assert not len(found.ranks)
+    assert "vary alike in all directions" in found.sentence
+
+
 def test_equal_states_give_equal_slopes_whatever_sign_solver_gives_to_axes(monkeypatch, mixed):
     found = check(mixed, random_state=3)
     again = check(mixed, random_state=3)
