@@ -37,6 +37,7 @@ _GIVEN = "relscope.given-"
 _STOPPING = "relscope.stopping-study"
 _TOPIC = "studies.topic"
 _KIND = "studies.kind"
+_START = ":material/play_arrow:"
 
 
 def choose_study() -> Study | None:
@@ -175,8 +176,8 @@ def _open_row(row: PaperRow) -> None:
 
 
 def control(runs: StudyRuns) -> None:
-    store = queue().store
-    n_workers = queue().n_workers
+    """Draw the progress of the runs, the button that starts or resumes them, or a line about the finished
+    ones."""
     standing = runs.progress(queue())
     if standing.under_way:
         _follow(runs)
@@ -187,58 +188,83 @@ def control(runs: StudyRuns) -> None:
         if len(standing.failed) > 1:
             more = f" and {len(standing.failed) - 1} more"
         messages.warning(f"{standing.failed[0]}{more}", icon=":material/error:")
-    start = {"icon": ":material/play_arrow:", "on_click": session.guarded}
-    missing = len(runs) - standing.done
-    if missing:
-        total = counted(len(runs), "run")
-        if standing.done:
-            label = f"Resume: {standing.done:,} of {total} done"
-        else:
-            label = f"Start {total}"
-        with st.container(horizontal=True, vertical_alignment="center"):
-            start |= {"type": "primary", "key": "studies.start", "args": (runs.start, queue())}
-            st.button(f"{label}{_price(runs)}", **start)
-            stopped = ""
-            if standing.stopped:
-                stopped = "Stopped. "
-            st.caption(
-                f"{stopped}{n_workers} runs at a time. Finished runs are saved: you"
-                " can leave this page, or stop and resume. A stopped run starts again from its beginning."
-                f" {_measured_where(runs)}"
-            )
+    if standing.done < len(runs):
+        _offer_start(runs, standing)
         return
-    # `made` says that these runs come with Relscope.
-    made = runs.bundled_group(store)
-    n_left = len(runs.missing(store, own=True))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        came = ""
-        n_here = len(runs) - n_left
-        total = counted(len(runs), "run")
-        if not made:
-            came = _own_in_words(runs)
-        if made:
-            came = f"The {total} shown come with Relscope. {made.in_words}"
-        if made and n_here:
-            came = f"{n_here:,} of {total} computed here; the other runs shown came with Relscope."
-        if standing.stopped and n_left:
-            stopped = "Stopped. "
-        elif n_here < len(runs):
-            stopped = ""
-        else:
-            stopped = "All done. "
-        st.caption(f"{stopped}{plain(came)}", width="content")
-        if made:
-            start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, queue(), True)}
-            begun = n_here or standing.stopped
-            verb = "Run these here"
-            if begun:
-                verb = f"Resume: {n_here:,} of {total} done"
-            st.button(
-                f"{verb}{_price(runs, own=True)}",
-                help="Computes these runs again here, in place of Relscope's. You can stop and resume."
-                f" {_measured_where(runs)}",
-                **start,
-            )
+        st.caption(plain(_finished_in_words(runs, standing)), width="content")
+        if runs.bundled_group(queue().store):
+            _offer_here(runs, standing)
+
+
+def _offer_start(runs: StudyRuns, standing: StudyProgress) -> None:
+    """Draw the button that computes the missing runs, with their price."""
+    total = counted(len(runs), "run")
+    label = f"Start {total}"
+    if standing.done:
+        label = _resume(standing.done, total)
+    stopped = ""
+    if standing.stopped:
+        stopped = "Stopped. "
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            f"{label}{_price(runs)}",
+            key="studies.start",
+            type="primary",
+            icon=_START,
+            on_click=session.guarded,
+            args=(runs.start, queue()),
+        )
+        st.caption(
+            f"{stopped}{queue().n_workers} runs at a time. Finished runs are saved: you"
+            " can leave this page, or stop and resume. A stopped run starts again from its beginning."
+            f" {_measured_where(runs)}"
+        )
+
+
+def _finished_in_words(runs: StudyRuns, standing: StudyProgress) -> str:
+    """A text that says where the runs were computed: here, or before they came with Relscope."""
+    n_here = _computed_here(runs)
+    total = counted(len(runs), "run")
+    made = runs.bundled_group(queue().store)
+    if not made:
+        came = _own_in_words(runs)
+    elif n_here:
+        came = f"{n_here:,} of {total} computed here; the other runs shown came with Relscope."
+    else:
+        came = f"The {total} shown come with Relscope. {made.in_words}"
+    if n_here == len(runs):
+        return f"All done. {came}"
+    if standing.stopped:
+        return f"Stopped. {came}"
+    return came
+
+
+def _offer_here(runs: StudyRuns, standing: StudyProgress) -> None:
+    """Draw the button that computes runs on this machine that came with Relscope."""
+    n_here = _computed_here(runs)
+    verb = "Run these here"
+    if n_here or standing.stopped:
+        verb = _resume(n_here, counted(len(runs), "run"))
+    st.button(
+        f"{verb}{_price(runs, own=True)}",
+        key="studies.here",
+        type="tertiary",
+        icon=_START,
+        on_click=session.guarded,
+        args=(runs.start, queue(), True),
+        help="Computes these runs again here, in place of Relscope's. You can stop and resume."
+        f" {_measured_where(runs)}",
+    )
+
+
+def _resume(n_done: int, total: str) -> str:
+    return f"Resume: {n_done:,} of {total} done"
+
+
+def _computed_here(runs: StudyRuns) -> int:
+    """Number of runs that were computed on this machine."""
+    return len(runs) - len(runs.missing(queue().store, own=True))
 
 
 def _own_in_words(runs: StudyRuns) -> str:
