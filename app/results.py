@@ -20,6 +20,7 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encodings import put_space
 from relcore.catalog.task import Task, inputs_of, task_job
 from relcore.runs.entries import Entry, FinishedGroup, digest_of
+from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace
 
 AT_ONCE_SECONDS = 1.0
@@ -70,39 +71,21 @@ def result_of(
     if made and job and job.status().state == "done":  # the user chose to compute a bundled result here
         job = None
     if job is not None and not retry_requested(job):
-        if job.status().state == "done":
-            return _read(key, True, task, job.result)
-        if made:
-            follow([job], dismiss=lambda job: _keys(_HERE).discard(job.key))
-        else:
-            follow([job])
-        return None
+        return _followed(job, task, made is not None)
     if job is None and seconds < slower * AT_ONCE_SECONDS:
         with st.spinner(f"{plain(task.title)} …"):
             return task.compute(store, spaces, partial(messages.warning, icon=":material/save:"))
     by_itself = seconds <= slower * unasked_seconds
     if job is None and not by_itself and not here and key not in _keys(_ASKED):
-        st.button(
-            f"{label} · {cost}",
-            on_click=_keys(_ASKED).add,
-            args=(key,),
-            key=f"{task.kind}.start",
-            type="primary",
-            icon=icon,
-        )
-        st.caption("This runs as a background job: you can continue to work, and the result is saved.")
+        _offer_start(task, key, f"{label} · {cost}", icon)
         return None
     if alone and by_itself:
         _cancel_previous(task, key)
     st.session_state[_latest(task)] = key
-    if specs:
-        inputs = inputs_of(store, specs, spaces)
-    else:
-        inputs = [put_space(store, space) for space in spaces]
-    if alone:
-        title = task.title
-    else:
+    title = task.title
+    if not alone:
         title = f"{task.title}: {spaces[0].name}"
+    inputs = _inputs(specs, spaces)
     job = queue().submit(key, task_job, title=title, expected=seconds, here=here, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, True, task, job.result)
@@ -110,6 +93,38 @@ def result_of(
         _awaited()[key] = place, open_tab(place.key)
     follow([job])
     return None
+
+
+def _followed(job: Job, task: Task[Result], is_bundled: bool) -> Result | None:
+    """The result of a job or, before it has ended, None below its progress. A user who dismisses a job that
+    computes a bundled result here gets the bundled one again."""
+    if job.status().state == "done":
+        return _read(job.key, True, task, job.result)
+    if is_bundled:
+        follow([job], dismiss=lambda job: _keys(_HERE).discard(job.key))
+    else:
+        follow([job])
+    return None
+
+
+def _offer_start(task: Task[Result], key: str, label: str, icon: str) -> None:
+    st.button(
+        label,
+        on_click=_keys(_ASKED).add,
+        args=(key,),
+        key=f"{task.kind}.start",
+        type="primary",
+        icon=icon,
+    )
+    st.caption("This runs as a background job: you can continue to work, and the result is saved.")
+
+
+def _inputs(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[str]:
+    """The keys under which workers find the spaces in the store."""
+    store = queue().store
+    if specs:
+        return inputs_of(store, specs, spaces)
+    return [put_space(store, space) for space in spaces]
 
 
 def finished_result(task: Task[Result], spaces: Sequence[LatentSpace]) -> Result | None:
