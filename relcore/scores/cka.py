@@ -154,11 +154,20 @@ def third_moment(x: RowSums, y: RowSums) -> float:
     spaces, scaled to trace 1 (Kazi-Aoual et al. 1995). It is a symmetric bilinear form of the sums of the two
     spaces."""
     n = float(x.n)
+    rows = _third_coefficients(n)
+    form = np.array([(0.0,) * (8 - len(row)) + row for row in rows])
+    form += np.triu(form, 1).T
+    first = np.array([1, *astuple(x)[1:]])
+    second = np.array([1, *astuple(y)[1:]])
+    return float(first @ form @ second) / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
+
+
+def _third_coefficients(n: float) -> tuple[tuple[float, ...], ...]:
+    """The coefficients of 1, t2, t3, s2, s3, u, r and b in the third moment for n rows: the upper triangle of
+    a symmetric matrix, row by row."""
     p = (n - 2) * 12
     m = n**2 - 5 * n
-    # Coefficients of 1, t2, t3, s2, s3, u, r and b. The matrix is symmetric; entries left of the diagonal are
-    # omitted.
-    rows = (
+    return (
         (
             n**3 - 9 * n**2 + 23 * n - 14,
             6 * (n - 4),
@@ -207,11 +216,6 @@ def third_moment(x: RowSums, y: RowSums) -> float:
         (12 * (n**4 - n**3 - 8 * n**2 + 36 * n - 48), 24 * (n**3 - 2 * n**2 - 3 * n + 12)),
         (6 * (n**4 - 8 * n**3 + 21 * n**2 - 6 * n - 24),),
     )
-    form = np.array([(0.0,) * (8 - len(row)) + row for row in rows])
-    form += np.triu(form, 1).T
-    first = np.array([1, *astuple(x)[1:]])
-    second = np.array([1, *astuple(y)[1:]])
-    return float(first @ form @ second) / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
 
 
 # Linear CKA and the mean cosine, as formulas of sums over rows.
