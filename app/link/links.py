@@ -105,9 +105,7 @@ def use_button(
         scored = counted(len(known.difference(anchors)), f"{noun} pair")
         text = numbers_in_words(len(result.kept) - result.n_seeds, len(anchors), scored, used)
         if missing > 0:
-            text = f"Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select {missing} more below."
-        if missing > 0 and used:
-            text = f"The links are in use. {text}"
+            text = numbers_in_words_without_scores(used, missing)
         st.caption(text)
     if clicked:
         if chosen or not used:
@@ -133,9 +131,20 @@ def numbers_in_words(n_links: int, n_anchors: int, scored: str, used: bool) -> s
     )
 
 
-def links_to_check(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) -> tuple[str, ...]:
-    """Draw the links for checking by eye, and return the source ids that the user marks as right. If the true
-    pairs are known, draw a sample of the links and the missed pairs, and return ()."""
+def numbers_in_words_without_scores(used: bool, missing: int) -> str:
+    """What the links are good for while the confirmed pairs are too few for scores, and what scores need."""
+    now = "You can use the links now: maps and searches then pair the rows by them."
+    if used:
+        now = "The links are in use: maps and searches pair the rows by them."
+    return f"{now} Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select {missing} more below."
+
+
+def links_to_check(
+    setup: BootstrapSetup, outcome: Outcome, used: bool, confirmed: frozenset[str]
+) -> tuple[str, ...]:
+    """Draw the links for checking by eye, and return the source ids that the user marks as right. Links that
+    are `used` say what they are used as. If the true pairs are known, draw a sample of the links and the
+    missed pairs, and return ()."""
     result = outcome.result
     links = result.kept[result.n_seeds :]
     if outcome.known:
@@ -158,8 +167,9 @@ def links_to_check(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset
     if table.shape[1] == 2:
         st.caption("To see what the rows are, load their texts or labels beside the files in Data.")
     look["column_config"] |= _add_estimate(table, pairs, result)
-    marks = {own: "★ anchor" for own, _ in result.anchors} | dict.fromkeys(confirmed, "confirmed")
-    table["used as"] = [marks.get(own, "") for own, _ in pairs]
+    if used:
+        marks = dict.fromkeys(session.workspace().anchors, "★ anchor") | dict.fromkeys(confirmed, "confirmed")
+        table["used as"] = [marks.get(own, "") for own, _ in pairs]
     rows = chosen_rows(table, "bootstrap.list", several=True, height=_height(pairs), **look)
     return tuple(pairs[row][0] for row in rows)
 

@@ -59,7 +59,7 @@ def _draw_links(setup: BootstrapSetup, outcome: Outcome, used: bool) -> None:
     confirmed = frozenset(known_source_ids(outcome))
     if used:
         confirmed |= compute.load_space(session.workspace().target).ids.marks
-    chosen = frozenset(links_to_check(setup, outcome, confirmed if used else frozenset())) - confirmed
+    chosen = frozenset(links_to_check(setup, outcome, used, confirmed)) - confirmed
     if len(result.pairs) > result.n_seeds:
         n_unsure = len(result.pairs) - len(result.kept)
         contents = []

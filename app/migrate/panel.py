@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import jobs, results, session
 from app.asking import Panel
@@ -39,16 +42,23 @@ _AFTER = {
 
 
 def draw(workspace: Workspace) -> None:
-    about = st.container()
-    setup = _PANEL.draw(workspace)
-    if setup is None:
+    about = st.empty()
+    panel = Panel(
+        partial(inputs, about),
+        migration_of,
+        report,
+        "Choose other vectors or settings above. Load your own by Data, at the top left.",
+    )
+    if panel.draw(workspace) is None:
         about.caption(_ABOUT)
-    elif setup.specs[:2] == starting_models(jobs.queue().store.finished):
-        about.caption(_EXAMPLE.format(n=len(setup.old)))
 
 
-def inputs(workspace: Workspace) -> MigrateSetup | None:
+def inputs(about: DeltaGenerator, workspace: Workspace) -> MigrateSetup | None:
+    """Draw the choosers. For the example, say so in `about` before anything is computed, so that the page
+    does not move when the result comes."""
     setup = choose(workspace)
+    if setup and setup.specs[:2] == starting_models(jobs.queue().store.finished):
+        about.caption(_EXAMPLE.format(n=len(setup.old)))
     if setup and belong(workspace, setup):
         return setup
     return None
@@ -85,11 +95,3 @@ def report(setup: MigrateSetup, result: MigrationResult) -> None:
         with st.expander(name, on_change="rerun", **look) as opened:
             if opened.open:
                 part(setup, result)
-
-
-_PANEL = Panel(
-    inputs,
-    migration_of,
-    report,
-    "Choose other vectors or settings above. Load your own by Data, at the top left.",
-)

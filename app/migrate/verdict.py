@@ -255,6 +255,6 @@ def _number(name: str, label: str, usual: float, told: str, setup: MigrateSetup)
         "%.3g",
         key=rate_key(name, setup),
         help=told,
-        placeholder="unknown",
+        placeholder="Type a number",
     )
     return value or 0.0

@@ -67,6 +67,14 @@ def test_links_anchors_and_scored_pairs_are_told_apart():
     assert "280 pairs are the anchors" in links.numbers_in_words(14_887, 280, "20 known pairs", True)
 
 
+def test_links_without_confirmed_pairs_can_be_used_but_not_scored():
+    """Before, “Scores need 5 confirmed pairs” stood alone below a button that uses the links."""
+    told = links.numbers_in_words_without_scores(False, 3)
+    assert told.startswith("You can use the links now")
+    assert told.endswith("Scores need 5 confirmed pairs: select 3 more below.")
+    assert links.numbers_in_words_without_scores(True, 3).startswith("The links are in use")
+
+
 def test_the_example_without_shared_ids_starts_from_twenty_known_pairs():
     session = Session(None, Workspace(), LINK)
     session.click("bootstrap.example")
@@ -105,6 +113,7 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     assert len(links) > 60
     assert (links["source"].str[1:] == links["linked to"].str[1:]).mean() > 0.97
     assert links["likely right"].between(90, 99.99).all()
+    assert "used as" not in links
     session.click("bootstrap.use")
     assert session.errors == []
     now = session.workspace

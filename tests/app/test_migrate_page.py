@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from app.migrate import judging, setup
+from app.migrate import judging, panel, setup
 from app.migrate.panel import _AFTER
 from app.page_settings import _Settings
 from app.workspace import History, Workspace
+from relcore import bundled_results, starting_models
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, renamed_spec
 from relcore.catalog.renamed import put_pairing
@@ -321,3 +322,11 @@ def test_a_threshold_of_other_rows_is_refused_without_judgements(tmp_path, plant
     (chooser,) = [one for one in session.selectbox if one.label == "Chosen on"]
     session.change("selectbox", chooser.key, other)
     assert any("pass judgements of some queries" in one for one in session.errors)
+
+
+def test_the_example_is_named_before_anything_is_computed(monkeypatch):
+    chosen = SimpleNamespace(specs=starting_models(bundled_results()), old=range(2000))
+    told = []
+    monkeypatch.setattr(panel, "choose", lambda _: chosen)
+    monkeypatch.setattr(panel, "belong", lambda *_: "in 2,000 sentences" in told[0])
+    assert panel.inputs(SimpleNamespace(caption=told.append), Workspace()) is chosen
