@@ -24,6 +24,7 @@ from relcore.files import item_rows, reading
 _FAILED = "relscope.spaces-failed"  # space that could not be loaded → the error
 # State key: spaces without ids, which are compared once the user says how their rows are paired.
 _OFFERED = "relscope.spaces-offered"
+_OFFER = "offered"  # the name of the box of an offer; Data may also show that of the compared spaces
 _MOST_NAMED = 3  # number of spaces in the name of an undo step
 
 
@@ -281,7 +282,7 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
     spaces = list(map(compute.load_space, specs[:2]))
     first = plain_name(spaces[0].name)
     second = plain_name(spaces[1].name)
-    with st.container(border=True, key="unpaired"):
+    with st.container(border=True, key=_OFFER):
         st.subheader("How are the rows of these two spaces paired?", anchor=False)
         st.markdown(
             f"Neither **{first}** nor **{second}** has ids. Link finds which rows are the same thing. Pair by"
@@ -289,10 +290,10 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
         )
         likely = len(spaces[0]) == len(spaces[1]) and agrees_in_order(spaces)
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            if link_button(likely=not likely):
+            if link_button(_OFFER, likely=not likely):
                 _compare(specs)
                 go(CONNECT, "Link")
-            if row_order_button(spaces, likely=likely):
+            if row_order_button(_OFFER, spaces, likely=likely):
                 _compare((*row_tables.by_rows(*specs[:2]), *specs[2:]))
                 go(EXPLORE)
 

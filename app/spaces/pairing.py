@@ -26,6 +26,7 @@ from relcore.scores.cka import linear_cka
 from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace
 
+_NAME = "unpaired"  # of the box, in the keys of its widgets
 _COMPARED = 5000  # number of rows whose order is compared, taken from the start
 _FEW = 8  # a file with at most this many columns of numbers may use one as ids
 
@@ -47,11 +48,13 @@ def agrees_in_order(spaces: Sequence[LatentSpace]) -> bool:
     return agrees
 
 
-def link_button(likely: bool) -> bool:
+def link_button(name: str, likely: bool) -> bool:
+    """Draw the button that leads to Link, and return whether the user clicked it. `name` tells boxes with
+    such a button apart."""
     return st.button(
         "Link the rows",
         type="primary" if likely else "secondary",
-        key="unpaired.link",
+        key=f"{name}.link",
         icon=":material/hub:",
         help="Finds which rows are the same thing, from a few pairs that you know or from none.",
     )
@@ -63,7 +66,7 @@ def draw_unpaired(workspace: Workspace) -> None:
     spaces = list(map(compute.load_space, ends))
     labels = space_labels(workspace.spaces)
     titles = [plain_name(labels[spec]) for spec in ends]
-    with st.container(border=True, key="unpaired"):
+    with st.container(border=True, key=_NAME):
         st.subheader("How are the rows of these two spaces paired?", anchor=False)
         st.markdown(
             f"Rows are paired by their ids. **{titles[0]}** and **{titles[1]}** have no id in common."
@@ -82,14 +85,14 @@ def draw_unpaired(workspace: Workspace) -> None:
                 "The ids of the two spaces look unrelated, so their rows are likely in different orders."
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            linked = draw_finished_links(ends, "unpaired")
-            if link_button(likely=not linked and (not numbered or not same)):
+            linked = draw_finished_links(ends, _NAME)
+            if link_button(_NAME, likely=not linked and (not numbered or not same)):
                 go(CONNECT, "Link")
             if any(spec.source == "sample" for spec in ends):
                 st.caption(
                     "Samples of shards pair by ids only: write the same ids into the shards of both folders."
                 )
-            elif row_order_button(spaces, likely=numbered and not linked):
+            elif row_order_button(_NAME, spaces, likely=numbered and not linked):
                 pair = dict(zip(ends, row_tables.by_rows(*ends), strict=True))
                 session.guarded(replace_spaces, "pair by row order", pair)
                 st.rerun()
@@ -98,7 +101,7 @@ def draw_unpaired(workspace: Workspace) -> None:
         st.caption("You can also choose other spaces above.")
 
 
-def row_order_button(spaces: Sequence[LatentSpace], likely: bool) -> bool:
+def row_order_button(name: str, spaces: Sequence[LatentSpace], likely: bool) -> bool:
     """Draw the button that pairs rows by their order, and return whether the user clicked it. If this pairing
     is `likely`, it is the main button."""
     n, n_target = map(len, spaces)
@@ -110,7 +113,7 @@ def row_order_button(spaces: Sequence[LatentSpace], likely: bool) -> bool:
         return False
     return st.button(
         "Pair by row order",
-        key="unpaired.rows",
+        key=f"{name}.rows",
         icon=":material/format_list_numbered:",
         type="primary" if likely else "secondary",
         help="Right if both spaces have the same items in the same order.",
@@ -139,7 +142,7 @@ def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
             options |= {"id_column": name}
         replace_spaces(f"ids from {shown_name(name)}", {spec: replace(spec, options=tuple(options.items()))})
 
-    key = f"unpaired.{side}-{digest_of(spec)[:12]}"
+    key = f"{_NAME}.{side}-{digest_of(spec)[:12]}"
     value = chosen if chosen in names else AUTOMATIC
     bound(
         st.selectbox,

@@ -100,10 +100,10 @@ def test_dropped_files_stay_while_another_page_is_visited(spaces):
     upload(spaces, c__npy=npy(1, N), d__npy=npy(2, N))
     spaces.click("spaces.load-compare").open("explore")
     keys = [key or "" for key in spaces.open("data").keys]
-    assert "unpaired.link" in keys
+    assert "offered.link" in keys
     assert sum(key.startswith("data.drop-") for key in keys) == 2
     spaces.click(next(key for key in keys if key.startswith("data.drop-")))
-    assert "unpaired.link" not in spaces.keys  # one file is left
+    assert "offered.link" not in spaces.keys  # one file is left
     spaces.click("spaces.load-file").open("explore")
     assert "Remove" not in " ".join(button.label for button in spaces.open("data").at.button)
 
@@ -128,9 +128,9 @@ def test_files_without_ids_are_paired_by_order_on_request(spaces):
     spaces.click("spaces.load-compare")
     assert spaces.workspace.source == BUNDLED[0]  # nothing is compared yet
     assert "**a** nor **b** has ids" in " ".join(text.value for text in spaces.markdown)
-    assert spaces.keys.index("unpaired.link") < spaces.keys.index("unpaired.rows")
-    assert kind(spaces, "unpaired.rows") == "primary"  # they agree in this order
-    explore(spaces.click("unpaired.rows"))
+    assert spaces.keys.index("offered.link") < spaces.keys.index("offered.rows")
+    assert kind(spaces, "offered.rows") == "primary"  # they agree in this order
+    explore(spaces.click("offered.rows"))
     assert dict(spaces.workspace.source.options) == dict(spaces.workspace.target.options) == {"ids": "rows"}
     assert "Paired by row order." in lead(spaces)
     assert "explore.partners" not in spaces.keys
@@ -145,7 +145,7 @@ def test_a_table_of_both_files_pairs_rows_that_agree(spaces):
     assert "Paired by row order." in lead(spaces)
     upload(spaces.open("data"), c__npy=npy(2), d__npy=npy(3), meta__csv=meta.encode())
     spaces.click("spaces.load-compare")
-    assert "unpaired.rows" in spaces.keys  # these do not agree
+    assert "offered.rows" in spaces.keys  # these do not agree
 
 
 def test_rows_that_do_not_match_lead_to_link(spaces):
@@ -153,8 +153,8 @@ def test_rows_that_do_not_match_lead_to_link(spaces):
     upload(spaces, c__npy=npy(1, 1200, 8), d__npy=npy(2, 1200, 8))
     spaces.click("spaces.load-compare")
     assert "do not agree in this order: linear CKA" in spaces.captions
-    assert (kind(spaces, "unpaired.link"), kind(spaces, "unpaired.rows")) == ("primary", "secondary")
-    explore(spaces.click("unpaired.rows"))
+    assert (kind(spaces, "offered.link"), kind(spaces, "offered.rows")) == ("primary", "secondary")
+    explore(spaces.click("offered.rows"))
     assert "they do not match. Link finds their partners." in lead(spaces)
     assert "the same 1,200 rows" not in spaces.html
     spaces.click("explore.partners")
@@ -178,6 +178,15 @@ def test_another_column_of_ids_pairs_them(strangers):
     assert not strangers.errors
     assert f"{N} rows in both" in strangers.captions
     assert dict(strangers.workspace.target.options) == {"id_column": "known"}
+
+
+def test_files_can_be_loaded_while_the_compared_spaces_are_not_paired(strangers):
+    upload(strangers.open("data"), c__npy=npy(1, N), d__npy=npy(2, N))
+    strangers.click("spaces.load-compare")
+    assert not strangers.errors
+    assert {"unpaired.link", "offered.link"} <= set(strangers.keys)
+    strangers.click("offered.rows")
+    assert strangers.workspace.source.name.endswith("c.npy")
 
 
 def test_a_column_that_cannot_be_ids_is_refused(strangers, tmp_path):
