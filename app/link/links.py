@@ -55,6 +55,8 @@ def use_label(outcome: Outcome) -> str:
     n_links = len(result.kept) - result.n_seeds
     if n_links > 0:
         return f"Use the {counted(n_links, 'link')}"
+    if not result.n_seeds:
+        return "No links to use"
     return f"Use the {counted(result.n_seeds, 'known pair')}"
 
 

@@ -370,10 +370,7 @@ def open_spec(spec: StudySpec) -> None:
 def _price(runs: StudyRuns, own: bool = False) -> str:
     store = queue().store
     n_workers = queue().n_workers
-    so_far = ""
-    if 0 < len(runs.missing(store, own)) < len(runs):
-        so_far = " at the pace so far"
-    return f" · {cost_in_words(runs.pace(store) * runs.expected(store, n_workers, own))}{so_far}"
+    return f" · {cost_in_words(runs.pace(store) * runs.expected(store, n_workers, own))}"
 
 
 def _measured_where(runs: StudyRuns) -> str:
