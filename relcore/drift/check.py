@@ -14,7 +14,7 @@ import numpy as np
 from relcore.base.arguments import need_kind
 from relcore.base.errors import quote
 from relcore.base.kinds import takes_kinds
-from relcore.base.numbers import beside, counted, general, short
+from relcore.base.numbers import beside, counted, general, percent, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
@@ -167,7 +167,7 @@ class Drift(Reported):
         """The verdict in one sentence. If `planned`, a change of model is intended, so only broken rows
         count."""
         old, new = map(repr, self.names)
-        changed = 100 * self.of(EVERYTHING_NEW, "churn").value
+        changed = percent(self.of(EVERYTHING_NEW, "churn").value)
         if verdict.alarms(ROWS):
             return self._broken_in_words(verdict)
         if planned:
@@ -175,7 +175,7 @@ class Drift(Reported):
             if self.only_old:
                 both = f"{old} and {new} have {self.n:,} rows in common"
             return (
-                f"No broken rows: {both}. {changed:.0f} % of the {self.k} nearest neighbours changed, as"
+                f"No broken rows: {both}. {changed} of the {self.k} nearest neighbours changed, as"
                 " expected of another model; embed rows and queries again, and do not mix the versions."
             )
         if self.unrelated:
@@ -203,7 +203,7 @@ class Drift(Reported):
         if not everything:
             return f"Release {new} only after all rows are embedded again; until then, {cannot}."
         return (
-            f"Do not release {new}: it cannot replace {old}. {changed:.0f} % of the {self.k} nearest"
+            f"Do not release {new}: it cannot replace {old}. {changed} of the {self.k} nearest"
             f" neighbours changed, {rest}."
         )
 
@@ -427,8 +427,8 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
         (
             drift.chance_rho < _LENIENT,
             f"{drift.n:,} rows of {max(drift.widths):,} dimensions are few: a rotation explains much even of"
-            f" rows paired at random (ρ {short(drift.chance_rho)}). Judge by the neighbours, or compare more"
-            " rows.",
+            f" rows paired at random (changed shape {short(drift.chance_rho)}). Judge by the neighbours, or"
+            " compare more rows.",
         ),
         (
             drift.n_rescaled,
@@ -439,8 +439,9 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
         ),
         (
             drift.churn_uncentred - centred.noise > threshold >= centred.value - centred.noise,
-            "Rows are centred before neighbours are searched. In an index that does not centre, the"
-            f" churn is {short(drift.churn_uncentred)}, so the shift matters even if everything is new.",
+            "Rows are centred before neighbours are searched. In an index that does not centre,"
+            f" {percent(drift.churn_uncentred)} of the neighbours changed, so the shift matters even if all"
+            " rows are embedded again.",
         ),
         (
             drift.only_old or drift.only_new,
@@ -460,7 +461,7 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
             "If the new version is meant to be another model, choose that this is planned. Then only broken"
             " rows raise an alarm.",
         ),
-        (drift.left_out, f"Classes with too few queries for a churn of their own: {drift.left_out:,}."),
+        (drift.left_out, f"Classes with too few queries to judge their neighbours: {drift.left_out:,}."),
     )
     return [sentence for applies, sentence in sentences if applies]
 
@@ -471,9 +472,9 @@ def circumstances(drift: Drift) -> str:
     else:
         queries = f"{drift.n_queries:,} of them"
     return (
-        f"{drift.n:,} rows, {queries} as queries, k = {drift.k}. Chance level: churn"
-        f" {short(drift.chance_churn)}, ρ {short(drift.chance_rho)}. Noise level: two runs of the old version"
-        " that differ by numeric noise; of broken rows, the share that was broken before."
+        f"{drift.n:,} rows, {queries} as queries, k = {drift.k}. Chance level: changed neighbours"
+        f" {short(drift.chance_churn)}, changed shape {short(drift.chance_rho)}. Noise level: two runs of the"
+        " old version that differ by numeric noise; of broken rows, the share that was broken before."
     )
 
 
@@ -550,7 +551,7 @@ def report(
     elif not shares:
         notes.append(
             f"The versions have {drift.widths[0]:,} and {drift.widths[1]:,} dimensions, so their rows cannot"
-            f" be subtracted. The best rotation between them leaves ρ = {short(drift.rho)}."
+            f" be subtracted. The best rotation between them leaves a changed shape of {short(drift.rho)}."
         )
     cases = cases_of(verdict, situations)
     return Report(facts["headline"], tables, facts, [*verdicts, *notes], figures or {}, cases)
@@ -566,7 +567,7 @@ def _table_of_checks(drift: Drift, verdict: DriftVerdict) -> Table:
         rows.append(
             [
                 TABLES[measure.situation].title,
-                measure.quantity,
+                QUANTITIES[measure.quantity].title,
                 measure.group or "all rows",
                 *printed(check),
                 *beside(check.sure, check.threshold),
@@ -585,7 +586,7 @@ def _table_of_shares(drift: Drift, shares: Mapping[str, float]) -> Table:
     rows += [[step, short(share), _MEANT[step]] for step, share in shares.items()]
     caption = (
         f"The mean moved by {general(drift.shift)} of the spread, and the scale changed by"
-        f" × {general(drift.scale)}. The remaining change is ρ = {general(drift.rho)}."
+        f" × {general(drift.scale)}. The changed shape, which remains, is {general(drift.rho)}."
     )
     if min(shares["shift"], shares["rotation"]) > _NOTED:
         caption += " A rotation about zero also turns the mean row, which counts as shift."

@@ -1,5 +1,7 @@
 """The check of drift, its thresholds from files, and what its reports say."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
@@ -274,6 +276,13 @@ def test_each_combination_of_alarms_has_its_headline():
     assert not verdict.alarmed()
     strict = drift.judged(Thresholds(everything_new=EverythingNew(churn=0.0)))
     assert drift.headline(strict).endswith("although the new queries rank the old vectors as before.")
+
+
+def test_the_printed_report_names_each_quantity_by_its_words(vectors):
+    drift, _ = compared(vectors, vectors + 1, LABELS)
+    text = drift.report().text()
+    assert re.search(r"All embedded again +changed shape +all rows", text)
+    assert not re.search(r"\bchurn\b|ρ", text)
 
 
 def test_thresholds_are_written_as_they_are_read(tmp_path):
