@@ -124,15 +124,12 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
         seconds = f"{ours.seconds:.0f} s"
     else:
         seconds = f"{ours.seconds / 60:.0f} min"
-    commit = ""
-    if ours.commit:
-        commit = f", commit {ours.commit}"
     small = f"{_rests_on(numbers)} · {', '.join(settings) or 'no settings'} · {ours.date}"
     where = "here"
     if is_own(ours):
         where = "here, by your own runs"
     mark = f'<p class="relscope-mark here">{where} <span>({escape(ours.data)})</span></p>'
-    return mark + measured + small_print(f"{small}, Relscope {ours.version}{commit}, {seconds}")
+    return mark + measured + small_print(f"{small}, Relscope {ours.version}, {seconds}")
 
 
 def _in_unit(value: float, number: Number, unit: str) -> str:

@@ -294,9 +294,8 @@ class FinishedGroup:
 
     @property
     def in_words(self) -> str:
-        """The date and the commit of the results in a sentence: ``"Computed on 2026-11-22 with commit
-        3266a07."``"""
-        return f"Computed on {self.date} with commit {self.commit}."
+        """The date of the results in a sentence: ``"Computed on 2026-11-22."``"""
+        return f"Computed on {self.date}."
 
 
 class BundledResults:

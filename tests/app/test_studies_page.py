@@ -159,6 +159,7 @@ def test_rows_are_lines_and_open_ones_show_what_fails(papers):
     assert {True, False} == set(judged)
     assert "<table" not in papers.html
     assert open_row(papers, "relative-table-1").html.count('class="relscope-papers ') > 1
+    assert re.search(r"20\d\d-\d\d-\d\d, Relscope [\d.]+, \d+ (s|min)", papers.html)
     for asked, n in (("table 1", 3), ("of the pruned inverse", 2), ("no such words", 0)):
         assert len(papers.change("text_input", "papers.search", asked).expander) == n
     papers.change("text_input", "papers.search", "")

@@ -54,6 +54,7 @@ def test_finished_result_is_found_where_store_has_none(store):
         assert not store.has(key, own=True)
         group = store.bundled_group(key)
         assert (group.date, group.commit, group.name) == ("2026-11-22", "3266a07", "group")
+        assert group.in_words == "Computed on 2026-11-22."
     assert (store.entries(), store.size()) == ([], 0)
 
 
