@@ -319,7 +319,7 @@ def _match_pair(source: MatrixLike, target: MatrixLike) -> Match:
         raise NoCommonId(
             f"{source.name!r} and {target.name!r} share no ids (for instance {quote(source.ids[:2])} and"
             f" {quote(target.ids[:2])}); encode the same items with both, give both files the same id"
-            " column, or find the pairs by relcore.link"
+            " column, or find the pairs by Link (relcore.link)"
         )
     alive = (source.norms[in_source] > 0) & (target.norms[in_target] > 0)
     if not alive.any():
