@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -236,69 +238,112 @@ def draw_lines(axes: Axes, lines: Lines, style: Style) -> list[Artist]:
     return handles
 
 
+_RIGHT = 4.2  # lines of room at the right of heat maps, for the colour bar
+
+
+class _Grid(NamedTuple):
+    """The grid of heat maps. Its sizes are in inches."""
+
+    total: float  # height of the figure
+    across: int  # number of panels in a row of panels
+    step_x: float  # from one panel to the next
+    step_y: float
+    left: float  # width of the row names
+    wide: float  # width of a panel
+    above: float  # height of the titles and column names of a panel
+    high: float  # height of the panel with most rows
+    cell: float  # height of a cell
+
+
 def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
     """The figure of heat maps: all panels in a grid, with column names above and row names at the left."""
     with settings(style):
-        line = style.line
-        width = style.width
         figure = blank_figure(style, 1)
-        lines, across = data.grid(3 if width > COLUMN else 2)
-        names = [figure.text(0, 0, name_of(row)) for panel in data.panels for row in panel.rows]
-        left = min(max(map(artist_width, names)) + 1.6 * line, 0.3 * width)
-        left += 1.2 * line if data.row_title else 0
-        for name in names:
-            name.remove()
-        gap = 0.9 * line
-        right = 4.2 * line
-        between = 0.8 * line
-        if data.same_rows:
-            lefts = left
-            between_panels = 0.0
-        else:
-            lefts = left * across
-            between_panels = left
-        wide = (width - right - lefts - gap * (across - 1)) / across
-        titles = sum(any(getattr(panel, name) for panel in data.panels) for name in ("title", "note"))
-        n_lines = titles + 1.7
-        if data.column_title:
-            n_lines += 1.1
-        above = line * n_lines
-        most_rows, most_columns = data.most
-        cell = float(np.clip(0.62 * wide / most_columns, min(1.5 * line, 3 / most_rows), 0.5))
-        high = most_rows * cell
-        total = lines * (above + high) + (lines - 1) * between + 0.05
-        figure.set_figheight(total)
-        bold = {"fontweight": "bold", "ha": "left", "va": "bottom", "transform": figure.dpi_scale_trans}
-        note = bold | {"fontsize": style.font_size - 1.5, "color": style.theme.muted, "fontweight": "normal"}
+        grid = _grid_of(figure, data, style)
+        figure.set_figheight(grid.total)
         for number, panel in enumerate(data.panels):
-            row, column = divmod(number, across)
-            x = left + column * (wide + gap + between_panels)
-            y = total - row * (above + high + between) - above
-            body = cell * len(panel.rows)
-            axes = add_axes(figure, x, y - body, wide, body)
+            row, column = divmod(number, grid.across)
+            x = grid.left + column * grid.step_x
+            y = grid.total - row * grid.step_y - grid.above
+            body = grid.cell * len(panel.rows)
+            axes = add_axes(figure, x, y - body, grid.wide, body)
             beside = 0
             if column == 0 or not data.same_rows:
-                beside = left
-            _draw_panel(axes, data, panel, style, (wide, body, beside))
+                beside = grid.left
+            _draw_panel(axes, data, panel, style, (grid.wide, body, beside))
             letter = ""
             if style.panel_letters and 1 < len(data.panels) <= 12:
                 letter = "abcdefghijkl"[number] + "  "
-            y += above - titles * line - 0.15 * line
-            y_title = y
-            if panel.note:
-                y_title += line
-            if panel.title:
-                fit_to(figure.text(x, y_title, letter + panel.title, **bold), wide)
-            if panel.note:
-                fit_to(figure.text(x, y, panel.note, **note), wide)
-        height = min(total - above, max(high, 1.2))
-        (places, labels) = data.ticks()
-        axes = add_axes(figure, width - right + 0.6 * line, total - above - height + 0.02, 0.5 * line, height)
-        ramp = LinearSegmentedColormap.from_list("heat map", ramp_of(style.theme))
-        bar = color_bar(axes, ramp, style, ticks=places)
-        bar.ax.set_yticklabels(labels)
-        bar.set_label(data.value_title, fontsize=style.font_size - 0.5)
+            y += grid.above - _title_lines(data) * style.line - 0.15 * style.line
+            _title_panel(figure, panel, letter, (x, y, grid.wide), style)
+        _draw_color_bar(figure, data, grid, style)
         return figure
+
+
+def _grid_of(figure: Figure, data: Matrices, style: Style) -> _Grid:
+    """The grid whose names at the left are as wide as the longest one, in the fonts of the figure."""
+    line = style.line
+    lines, across = data.grid(3 if style.width > COLUMN else 2)
+    names = [figure.text(0, 0, name_of(row)) for panel in data.panels for row in panel.rows]
+    left = min(max(map(artist_width, names)) + 1.6 * line, 0.3 * style.width)
+    left += 1.2 * line if data.row_title else 0
+    for name in names:
+        name.remove()
+    gap = 0.9 * line
+    between = 0.8 * line
+    if data.same_rows:
+        lefts = left
+        between_panels = 0.0
+    else:
+        lefts = left * across
+        between_panels = left
+    wide = (style.width - _RIGHT * line - lefts - gap * (across - 1)) / across
+    n_lines = _title_lines(data) + 1.7
+    if data.column_title:
+        n_lines += 1.1
+    above = line * n_lines
+    most_rows, most_columns = data.most
+    cell = float(np.clip(0.62 * wide / most_columns, min(1.5 * line, 3 / most_rows), 0.5))
+    high = most_rows * cell
+    total = lines * (above + high) + (lines - 1) * between + 0.05
+    step_x = wide + gap + between_panels
+    step_y = above + high + between
+    return _Grid(total, across, step_x, step_y, left, wide, above, high, cell)
+
+
+def _title_lines(data: Matrices) -> int:
+    """The number of lines above each panel for its title and its note."""
+    return sum(any(getattr(panel, name) for panel in data.panels) for name in ("title", "note"))
+
+
+def _title_panel(
+    figure: Figure, panel: MatrixPanel, letter: str, place: tuple[float, float, float], style: Style
+) -> None:
+    """Write the title of a panel and, below it, its note. `place` is the left end and the lower end of the
+    note, and the width, in inches."""
+    (x, y, wide) = place
+    bold = {"fontweight": "bold", "ha": "left", "va": "bottom", "transform": figure.dpi_scale_trans}
+    note = bold | {"fontsize": style.font_size - 1.5, "color": style.theme.muted, "fontweight": "normal"}
+    y_title = y
+    if panel.note:
+        y_title += style.line
+    if panel.title:
+        fit_to(figure.text(x, y_title, letter + panel.title, **bold), wide)
+    if panel.note:
+        fit_to(figure.text(x, y, panel.note, **note), wide)
+
+
+def _draw_color_bar(figure: Figure, data: Matrices, grid: _Grid, style: Style) -> None:
+    """Draw the colour bar of all panels at the right of the first row of panels."""
+    line = style.line
+    height = min(grid.total - grid.above, max(grid.high, 1.2))
+    left = style.width - _RIGHT * line + 0.6 * line
+    axes = add_axes(figure, left, grid.total - grid.above - height + 0.02, 0.5 * line, height)
+    (places, labels) = data.ticks()
+    ramp = LinearSegmentedColormap.from_list("heat map", ramp_of(style.theme))
+    bar = color_bar(axes, ramp, style, ticks=places)
+    bar.ax.set_yticklabels(labels)
+    bar.set_label(data.value_title, fontsize=style.font_size - 0.5)
 
 
 def _draw_panel(
