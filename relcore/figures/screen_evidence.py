@@ -44,7 +44,17 @@ def evidence_figure(data: MapWithEvidence, theme: Theme = LIGHT) -> go.Figure:
 def _add_gauge(
     figure: go.Figure, gauge: Gauge, theme: Theme, number: int, domain: tuple[float, float]
 ) -> None:
-    axes = {"xref": f"x{number}", "yref": f"y{number}"}
+    _add_gauge_axes(figure, gauge, number, domain)
+    _name_ranges(figure, gauge, theme, number)
+    _add_bar(figure, gauge, theme, number)
+
+
+def _references(number: int) -> dict[str, str]:
+    """The axes of a shape or an annotation in the panel with this number."""
+    return {"xref": f"x{number}", "yref": f"y{number}"}
+
+
+def _add_gauge_axes(figure: go.Figure, gauge: Gauge, number: int, domain: tuple[float, float]) -> None:
     figure.update_layout(
         {
             f"xaxis{number}": {
@@ -57,6 +67,11 @@ def _add_gauge(
             f"yaxis{number}": {"anchor": f"x{number}", "range": (0, 1), "domain": domain, "visible": False},
         }
     )
+
+
+def _name_ranges(figure: go.Figure, gauge: Gauge, theme: Theme, number: int) -> None:
+    """Write the names of the ranges below and above the limit, and shade the upper one."""
+    axes = _references(number)
     figure.add_shape(
         type="rect",
         x0=gauge.limit,
@@ -77,6 +92,10 @@ def _add_gauge(
     }
     figure.add_annotation(x=0, xanchor="left", text=plain_text(gauge.below), **text_style)
     figure.add_annotation(x=(1 + gauge.limit) / 2, text=plain_text(gauge.above), **text_style)
+
+
+def _add_bar(figure: go.Figure, gauge: Gauge, theme: Theme, number: int) -> None:
+    """Draw the value as a bar with the upper end of its interval, and write the value beside it."""
     figure.add_bar(
         x=[gauge.value],
         y=[0.35],
@@ -103,7 +122,7 @@ def _add_gauge(
         showarrow=False,
         xanchor="left",
         font={"size": 14, "color": theme.text},
-        **axes,
+        **_references(number),
     )
 
 
