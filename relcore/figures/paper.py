@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from scipy.ndimage import gaussian_filter
 
-from relcore.figures.colorings import OTHER, Pane
+from relcore.figures.colorings import OTHER, ColorScale, Pane
 from relcore.figures.map_names import NAMED, map_names, ringed_rows
 from relcore.figures.paper_style import (
     add_axes,
@@ -88,17 +88,24 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             if style.panel_letters and len(scene.panes) > 1:
                 letter = ascii_lowercase[i]
             _title_pane(figure, pane, letter, (left, bottom + high, wide), style)
-        for place, (title, scale) in enumerate(scales):
-            width = min(0.84 / len(scales), 0.5) * style.width
-            ticks = scale.ticks()
-            left = (place + 0.5) / len(scales) * style.width - width / 2
-            axes = add_axes(figure, left, under + 1.4 * line, width, 0.55 * line)
-            colors = ListedColormap(scale.colors)
-            bar = color_bar(axes, colors, style, orientation="horizontal", ticks=[at for at, _ in ticks])
-            bar.solids.set_edgecolor("face")  # prevents white lines between the steps of the colour bar
-            bar.ax.set_xticklabels([text for _, text in ticks])
-            fit_to(bar.ax.set_title(title, fontsize=style.font_size - 0.5, pad=2), width)
+        _draw_color_bars(figure, scales, under + 1.4 * line, style)
         return figure
+
+
+def _draw_color_bars(
+    figure: Figure, scales: Sequence[tuple[str, ColorScale]], bottom: float, style: Style
+) -> None:
+    """Draw a colour bar for each titled scale, side by side, `bottom` inches above the end of the figure."""
+    for place, (title, scale) in enumerate(scales):
+        width = min(0.84 / len(scales), 0.5) * style.width
+        ticks = scale.ticks()
+        left = (place + 0.5) / len(scales) * style.width - width / 2
+        axes = add_axes(figure, left, bottom, width, 0.55 * style.line)
+        colors = ListedColormap(scale.colors)
+        bar = color_bar(axes, colors, style, orientation="horizontal", ticks=[at for at, _ in ticks])
+        bar.solids.set_edgecolor("face")  # prevents white lines between the steps of the colour bar
+        bar.ax.set_xticklabels([text for _, text in ticks])
+        fit_to(bar.ax.set_title(title, fontsize=style.font_size - 0.5, pad=2), width)
 
 
 def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float, float]) -> None:
@@ -107,14 +114,7 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
     colors = row_colors(scene, style.theme, i)
     points = seen(scene.panes[i].coordinates, scene.turn)
     solid = scene.panes[i].coordinates.shape[1] == 3
-    # Rows without a class are drawn first. The others follow from far to near, or in random order, so that no
-    # class hides another.
-    if solid:
-        order = np.argsort(points[:, 2], kind="stable")
-    else:
-        order = np.random.default_rng(0).permutation(len(scene))
-    order = order[np.argsort(np.asarray(scene.coloring(i).categories)[order] >= 0, kind="stable")]
-    order = order[scene.shown[order]]
+    order = _drawing_order(scene, i, points)
     points = points[:, :2]
     diameter = point_size(len(scene)) * min(wide, 4) / 7
     axes.scatter(
@@ -130,27 +130,8 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
     if (scene.density or by_itself) and not solid:
         counted = points[scene.shown & scene.kept]
         _draw_contours(axes, counted, theme, always=not by_itself)
-    anchors, _ = drawn_anchors(scene)
     diameter = star_size(len(scene.anchors)) * scene.stars.size * 0.55 * np.clip(wide / 3, 0.6, 1)
-    if len(anchors):
-        star = {"s": diameter**2, "marker": "*"}
-        star["alpha"] = star_opacity(len(scene.anchors)) * scene.stars.opacity
-        axes.scatter(
-            *points[anchors].T,
-            color=theme.surface,
-            edgecolor=theme.surface,
-            lw=diameter / 2.5,
-            zorder=3,
-            **star,
-        )
-        axes.scatter(
-            *points[anchors].T,
-            c=colors[anchors].tolist(),
-            edgecolor=theme.text,
-            lw=diameter / 13,
-            zorder=4,
-            **star,
-        )
+    _draw_stars(axes, scene, points, colors, diameter, theme)
     rings = {"s": (0.8 * style.font_size) ** 2, "facecolor": "none", "edgecolor": theme.text, "lw": 0.8}
     if len(ringed := ringed_rows(scene)):
         axes.scatter(*points[ringed].T, zorder=5, **rings)
@@ -161,6 +142,44 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
     _write_names(axes, i, scene, style, size, (0.5 + (points - middle) / window) * size, diameter)
     if solid:
         _draw_axes(axes, scene.turn, style, size)
+
+
+def _drawing_order(scene: Scene, i: int, points: np.ndarray) -> np.ndarray:
+    """The shown rows of pane `i` in the order in which they are drawn: first those without a class, then the
+    others from far to near. In two dimensions, their order is random, so that no class hides another."""
+    if points.shape[1] == 3:
+        order = np.argsort(points[:, 2], kind="stable")
+    else:
+        order = np.random.default_rng(0).permutation(len(scene))
+    order = order[np.argsort(np.asarray(scene.coloring(i).categories)[order] >= 0, kind="stable")]
+    return order[scene.shown[order]]
+
+
+def _draw_stars(
+    axes: Axes, scene: Scene, points: np.ndarray, colors: np.ndarray, diameter: float, theme: Theme
+) -> None:
+    """Draw a star with a light rim at each anchor."""
+    anchors, _ = drawn_anchors(scene)
+    if not len(anchors):
+        return
+    star = {"s": diameter**2, "marker": "*"}
+    star["alpha"] = star_opacity(len(scene.anchors)) * scene.stars.opacity
+    axes.scatter(
+        *points[anchors].T,
+        color=theme.surface,
+        edgecolor=theme.surface,
+        lw=diameter / 2.5,
+        zorder=3,
+        **star,
+    )
+    axes.scatter(
+        *points[anchors].T,
+        c=colors[anchors].tolist(),
+        edgecolor=theme.text,
+        lw=diameter / 13,
+        zorder=4,
+        **star,
+    )
 
 
 def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tuple[float, float]) -> None:
