@@ -170,6 +170,12 @@ class PassportChange(Reported):
         return " ".join(filter(None, (text, self.others_in_words, advice)))
 
     def report(self, **facts: Any) -> Report:
+        table = Table("checks", pd.DataFrame([self._row()]), self._cells(), caption=self._caption())
+        cautions = [self.caution] if self.caution else []
+        return Report(self.sentence, [table], facts | {"others": self.others}, cautions)
+
+    def _row(self) -> dict[str, Any]:
+        """The evidence as the row of a table for programs."""
         row = {"change": self.kind, "n": self.n, "missing": self.missing, "recipe": self.named}
         for name, evidence in (("cosine", self.cosine), ("gram", self.gram)):
             values = dict.fromkeys(Evidence._fields)
@@ -177,7 +183,10 @@ class PassportChange(Reported):
                 values = evidence._asdict()
             row[name] = values.pop("value")
             row |= {f"{name} {part}": value for part, value in values.items()}
-        row |= {"centred cosine": self.centred, "gram apart": self.gram_apart, "scale": self.scale}
+        return row | {"centred cosine": self.centred, "gram apart": self.gram_apart, "scale": self.scale}
+
+    def _cells(self) -> list[list[str]]:
+        """The evidence as the cells of a table for readers."""
         correlated = "cosines between anchors (correlation)"
         apart = "largest change between two anchors"
         gram = short(self.gram.value)
@@ -211,6 +220,9 @@ class PassportChange(Reported):
         if self.p is not None and self.kind in ("changed recipe", "related model", "other model"):
             name = f"p that coordinates agree by chance (same coordinates: at most {short(LEAST_P)})"
             cells.insert(-2, [name, beside(self.p, LEAST_P)[0], "", ""])
+        return cells
+
+    def _caption(self) -> str:
         caption = f"{counted(self.n, 'anchor')}; chance: the highest value of randomly paired anchors"
         if self.cosine is None:
             caption += f"; the width was {self.widths[0]:,} and is {self.widths[1]:,}"
@@ -219,9 +231,7 @@ class PassportChange(Reported):
         if self.n_similar and self.n_similar < self.n:
             caption += "; chance, intervals and all that compares two anchors: a sample of"
             caption += f" {self.n_similar:,} of them"
-        table = Table("checks", pd.DataFrame([row]), cells, caption=f"{caption}.")
-        cautions = [self.caution] if self.caution else []
-        return Report(self.sentence, [table], facts | {"others": self.others}, cautions)
+        return f"{caption}."
 
     @property
     def caution(self) -> str:
