@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import counted
@@ -329,6 +329,16 @@ def names_ids(name: str) -> bool:
     return plain in (*_USUAL["ids"], *_WORDS) or plain.endswith(("_id", "uuid", "uid"))
 
 
+class _Rule(NamedTuple):
+    """A column of one of the `kinds` gets a role if it `fits`, by its place. `reason` says why; "" if the
+    reason is its name."""
+
+    role: Role
+    kinds: tuple[str, ...]
+    reason: str
+    fits: Callable[[int], bool]
+
+
 def assign_metadata(
     name: str,
     kinds: Mapping[str, str],
@@ -344,6 +354,23 @@ def assign_metadata(
     names = [item.strip() for item in kinds]
     roles = _chosen_roles(name, names, choices)
     roles |= _named_roles(name, names, choices, roles)
+    for rule in _rules(names, first, is_distinct):
+        if not any(taken == rule.role for taken, _ in roles.values()):
+            free = [i for i, kind in enumerate(kinds.values()) if kind in rule.kinds and i not in roles]
+            if (place := next(filter(rule.fits, free), None)) is not None:
+                roles[place] = (rule.role, rule.reason or f"named {names[place].lower()!r}")
+    held = {"number": "numbers", "text": "texts", "image": "pictures", "other": "neither numbers nor texts"}
+    columns = [
+        Column(names[place], *roles.get(place, ("left out", held[kind])))
+        for place, kind in enumerate(kinds.values())
+    ]
+    return Columns(tuple(columns))
+
+
+def _rules(
+    names: list[str], first: Mapping[int, Sequence[Any]], is_distinct: Callable[[int], bool]
+) -> tuple[_Rule, ...]:
+    """The rules of `assign_metadata`, the most certain ones first."""
     plain = [item.lower() for item in names]
     texts = defaultdict(list)
     for place, cells in first.items():
@@ -355,43 +382,33 @@ def assign_metadata(
 
     text = ("text",)
     some = ("text", "number")
-    for role, of_kinds, reason, fits in (
-        ("pictures", ("image",), "pictures", lambda i: True),
-        (
+    return (
+        _Rule("pictures", ("image",), "pictures", lambda i: True),
+        _Rule(
             "pictures",
             text,
             "names of picture files",
             lambda i: all(map(_PICTURE.fullmatch, texts[i] or [""])),
         ),
-        ("text", text, "", lambda i: plain[i] in _TEXTS),
-        ("text", text, "long texts", lambda i: is_long(texts[i])),
-        ("ids", some, "named as ids", lambda i: names_ids(plain[i]) and is_distinct(i)),
-        (
+        _Rule("text", text, "", lambda i: plain[i] in _TEXTS),
+        _Rule("text", text, "long texts", lambda i: is_long(texts[i])),
+        _Rule("ids", some, "named as ids", lambda i: names_ids(plain[i]) and is_distinct(i)),
+        _Rule(
             "ids",
             text,
             "distinct texts",
             lambda i: len(set(texts[i])) == len(first.get(i, "x")) and is_distinct(i),
         ),
-        ("ids", some, "an index", lambda i: i == 0 and names[0] in INDEX and is_distinct(0)),
-        ("labels", some, "", lambda i: plain[i] in _LABEL_NAMES or plain[i].endswith(_LABEL_ENDINGS)),
-        (
+        _Rule("ids", some, "an index", lambda i: i == 0 and names[0] in INDEX and is_distinct(0)),
+        _Rule("labels", some, "", lambda i: plain[i] in _LABEL_NAMES or plain[i].endswith(_LABEL_ENDINGS)),
+        _Rule(
             "labels",
             text,
             "few distinct texts",
             lambda i: 2 <= len(set(texts[i])) <= min(_MOST_CLASSES, len(texts[i]) // 2),
         ),
-        ("counts", ("number",), "", lambda i: plain[i] in ("freq", "frequency", "occurrences")),
-    ):
-        if not any(taken == role for taken, _ in roles.values()):
-            free = [i for i, kind in enumerate(kinds.values()) if kind in of_kinds and i not in roles]
-            if (place := next(filter(fits, free), None)) is not None:
-                roles[place] = (role, reason or f"named {plain[place]!r}")
-    held = {"number": "numbers", "text": "texts", "image": "pictures", "other": "neither numbers nor texts"}
-    columns = [
-        Column(names[place], *roles.get(place, ("left out", held[kind])))
-        for place, kind in enumerate(kinds.values())
-    ]
-    return Columns(tuple(columns))
+        _Rule("counts", ("number",), "", lambda i: plain[i] in ("freq", "frequency", "occurrences")),
+    )
 
 
 _ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "text", "pictures", "dimension", "left out")
