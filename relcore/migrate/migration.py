@@ -249,26 +249,12 @@ class Migration(Task[MigrationResult], kind="migration", version=10, title="Migr
         fits = {name: pairs.fit(name) for name in adapters}
         choice = cross_fitted(trial, fits, self.k, state)
         name = choice.adapter
-        weight = choice.weight
-        found = choice.found
         report(4, 10, "drawing pairs again")
-        by_pairs = jackknife_deviations(trial, pairs, name, weight, self.k, state)
+        by_pairs = jackknife_deviations(trial, pairs, name, choice.weight, self.k, state)
         samples = self._scores_of_queries(trial, choice)
-        options = self._option_scores(trial, found, samples, by_pairs)
-        curve = curve_of(
-            trial,
-            pairs,
-            (name, *self.compared),
-            weight,
-            sizes=self.sizes,
-            draws=self.draws,
-            k=self.k,
-            random_state=state,
-            report=lambda done, total, text: report(5 + 5 * done / total, 10, text),
-        )
-        m = len(pairs.ids)
-        ends = [one for one in options if one.option in by_pairs and curve]
-        curve += tuple(CurvePoint(m, name, one.option, one.value, one.low, one.high, 1) for one in ends)
+        options = self._option_scores(trial, choice.found, samples, by_pairs)
+        ends = [option for option in options if option.option in by_pairs]
+        curve = self._learning_curves(ground, choice, ends, report)
         price = None
         if ground.log:
             price = _price(ground.log, fits[name], trial.candidates, ground.rows)
@@ -277,7 +263,7 @@ class Migration(Task[MigrationResult], kind="migration", version=10, title="Migr
             UNDECIDED,
             tuple(options),
             adapter=name,
-            weight=weight,
+            weight=choice.weight,
             candidates=choice.candidates,
             curve=curve,
             cautions=ground.cautions,
@@ -287,7 +273,9 @@ class Migration(Task[MigrationResult], kind="migration", version=10, title="Migr
             n_rows=len(trial.rows),
             queries=ground.queries,
             scores={option: sample.queries.astype(np.float32) for option, sample in samples.items()},
-            found={option: np.where(rows >= 0, ground.places[rows], -1) for option, rows in found.items()},
+            found={
+                option: np.where(rows >= 0, ground.places[rows], -1) for option, rows in choice.found.items()
+            },
             relevant_query=np.asarray(query, dtype=np.int64),
             relevant_row=ground.places[row],
             pairs=ground.rows,
@@ -300,6 +288,29 @@ class Migration(Task[MigrationResult], kind="migration", version=10, title="Migr
             chosen=choice.chosen,
         )
         return result.decided()
+
+    def _learning_curves(
+        self, ground: MigrationData, choice: CrossFitted, ends: Sequence[OptionScore], report: Progress
+    ) -> tuple[CurvePoint, ...]:
+        """The learning curves of the chosen and the compared adapters. The curves of the chosen one end in
+        the scores `ends`, with all pairs; if there are no curves, there are no ends either."""
+        pairs = ground.pairs
+        name = choice.adapter
+        curve = curve_of(
+            ground.trial,
+            pairs,
+            (name, *self.compared),
+            choice.weight,
+            sizes=self.sizes,
+            draws=self.draws,
+            k=self.k,
+            random_state=self.random_state,
+            report=lambda done, total, text: report(5 + 5 * done / total, 10, text),
+        )
+        if not curve:
+            return curve
+        m = len(pairs.ids)
+        return curve + tuple(CurvePoint(m, name, end.option, end.value, end.low, end.high, 1) for end in ends)
 
     def _scores_of_queries(self, trial: RetrievalTask, choice: CrossFitted) -> dict[str, QueryScores]:
         """The score of each query for each option that can be scored."""
