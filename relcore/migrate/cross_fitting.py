@@ -223,14 +223,21 @@ def cross_fitted(
                 found[option][queries] = rows
         own = weighted[FOLDS + 1 :] == number
         chosen["twice"][own] = both.mean(axis=1)[weight_by[FOLDS + 1 :][own]]
+    candidates = _candidates(bridges, names, rewritten, resampling)
+    deviations = {option: means - means.mean() for option, means in chosen.items()}
+    return CrossFitted(names[best], weight, candidates, found, deviations)
+
+
+def _candidates(
+    bridges: np.ndarray, names: Sequence[str], rewritten: np.ndarray, resampling: Resampling
+) -> tuple[Candidate, ...]:
+    """The candidates, best first, with the mean of their scores `bridges` (c, q)."""
     means = [resampling.mean(QueryScores(scores)) for scores in bridges]
     order = np.argsort([-mean.value for mean in means], kind="stable")
-    candidates = [
+    return tuple(
         Candidate(names[one], means[one].value, means[one].low, means[one].high, bool(rewritten[one]))
         for one in order
-    ]
-    deviations = {option: means - means.mean() for option, means in chosen.items()}
-    return CrossFitted(names[best], weight, tuple(candidates), found, deviations)
+    )
 
 
 def _best_adapters(
