@@ -98,29 +98,19 @@ def verdict_of(
     if relevance == NEIGHBOURS:
         return _unjudged(scores, k, on, price)
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
-    cost = ""
-    if price:
-        cost = f"; {price.describe()}"
     option, close = decide(scores, resampling, order)
     keep = scores["keep"]
     gains = {name: resampling.difference(one, keep) for name, one in scores.items() if name != "keep"}
     changes = {name: f"{signed(gain.value)}, 95 %: {gain.band}" for name, gain in gains.items()}
     harms = "re-embed" in gains and gains["re-embed"].high < 0
     quality = f"Search quality (nDCG@{k}, at most 1)"
+    answer = _answer(option, close, harms)
+    lines = [f"{quality} is {means['keep']} with it"]
     if option != "keep":
-        answer = MOVES[option]
-        if harms:
-            answer += ", do not re-embed"
         lines = [f"{quality} rises from {means['keep']} to {means[option]} ({changes[option]})"]
-    else:
-        answer = f"{MOVES['keep']}, nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
-        if close:
-            answer = "Undecided, keep the old model for now"
-        lines = [f"{quality} is {means['keep']} with it"]
     text = answer
     if harms:
         lines.append(f"The new model alone finds less: {means['re-embed']} ({changes['re-embed']})")
-        cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
     if close:
         are = "is" if len(close) == 1 else "are"
         text = f"{answer} ({and_list([_TOLD[name] for name in close])} {are} too close to call)"
@@ -133,8 +123,7 @@ def verdict_of(
         for name, how in _WITH.items()
         if name in scores
     ]
-    if option == "cascade" and not price:
-        cost = f"; a cascade embeds at most {n_candidates:,} rows per query"
+    cost = _cost_in_words(option, price, harms, n_candidates)
     if small_saving and "cascade" in scores:
         cost += f"; {small_saving}"
     if price:
@@ -148,6 +137,30 @@ def verdict_of(
         f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.",
         f"{'. '.join([answer, *lines])}.",
     )
+
+
+def _answer(option: str, close: Sequence[str], harms: bool) -> str:
+    """What to do, in words. `close` are the options that are too close to call; `harms` says whether the new
+    model is clearly worse than the old one."""
+    if option == "keep" and close:
+        return "Undecided, keep the old model for now"
+    if option == "keep":
+        return f"{MOVES['keep']}, nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
+    if harms:
+        return f"{MOVES[option]}, do not re-embed"
+    return MOVES[option]
+
+
+def _cost_in_words(option: str, price: Price | None, harms: bool, n_candidates: int) -> str:
+    """What a cascade costs, as the end of a sentence; "" if there is nothing to say about it."""
+    if option == "cascade" and not price:
+        return f"; a cascade embeds at most {n_candidates:,} rows per query"
+    cost = ""
+    if harms:
+        cost = "; the new model ranks worse than the old one, so a cascade can only harm"
+    if price:
+        cost += f"; {price.describe()}"
+    return cost
 
 
 def _unjudged(scores: Mapping[str, QueryScores], k: int, on: str, price: Price | None) -> Verdict:
