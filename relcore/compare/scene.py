@@ -145,20 +145,11 @@ def assemble_scene(
         anchor_rows = np.empty(0, dtype=np.int64)
     places = np.searchsorted(rows, anchor_rows)
     drawn = (places < len(rows)) & (rows[np.minimum(places, len(rows) - 1)] == anchor_rows)
-    n_rows = counted(len(source), "row")
-    size = f"{len(rows):,} of the {n_rows}"
-    if len(rows) == len(source):
-        size = f"All {n_rows}"
-    notes = [f"{size} of {', '.join(names[:-1])} and {names[-1]}"]
+    notes = [_rows_in_words(len(rows), len(source), names)]
     notes += [f"{title}: {note}" for title, (_, note) in titled.items()]
-    n = len(anchor_ids)
-    among = ""
-    if drawn.sum() < n:
-        among = f", {drawn.sum():,} of them drawn"
-    notes.append(f"{counted(n, 'anchor')}{among}")
+    notes.append(_anchors_in_words(len(anchor_ids), int(drawn.sum())))
     if view.about:
         notes.append(view.about)
-    caption = "; ".join(notes)
     color_title = view.column
     values = None
     if view.scale:
@@ -170,7 +161,7 @@ def assemble_scene(
         view.categories,
         view.category_names,
         places[drawn],
-        caption,
+        "; ".join(notes),
         mute=not are_readable_ids(source.ids),
         columns=len(spaces),
         anchor_numbers=np.flatnonzero(drawn) + 1,
@@ -178,6 +169,19 @@ def assemble_scene(
         values=values,
         color_title=color_title,
     )
+
+
+def _rows_in_words(drawn: int, n: int, names: Sequence[str]) -> str:
+    size = f"{drawn:,} of the {counted(n, 'row')}"
+    if drawn == n:
+        size = f"All {counted(n, 'row')}"
+    return f"{size} of {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _anchors_in_words(n: int, drawn: int) -> str:
+    if drawn < n:
+        return f"{counted(n, 'anchor')}, {drawn:,} of them drawn"
+    return counted(n, "anchor")
 
 
 def view_with_rows(
