@@ -26,7 +26,7 @@ from relcore.engine.nearest import largest_k, need_k
 from relcore.represent.representations import REPRESENTATIONS
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_representations
 from relcore.scores.score_report import LIVE_QUERIES
-from relcore.spaces.matching import match
+from relcore.spaces.matching import Match, match
 
 
 @dataclass
@@ -53,11 +53,7 @@ _METRICS = metrics_of_a_pair()
     ("word2vec-novels fasttext-novels --anchors 300 --queries all",),
 )
 def run_compare(options: argparse.Namespace) -> Report:
-    n_queries = None
-    if options.queries != "all":
-        if not re.fullmatch(r"0*[1-9][0-9]{0,17}", options.queries):
-            raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r:.80}")
-        n_queries = int(options.queries)
+    n_queries = _number_of_queries(options.queries)
     metrics = named_metrics(options.metrics, "--metrics")
     places = options.source, options.target
     folders: list[SpaceSpec] = []
@@ -78,10 +74,7 @@ def run_compare(options: argparse.Namespace) -> Report:
             "--recipe: expected anchors, because the figure shows relative scores, got 0; choose some, or"
             " leave --recipe out"
         )
-    for n in (len(pair), len(pair) - len(anchors)):
-        if n:  # if no row is left, because of too many anchors, this is reported later
-            which = f" of {pair.source.name!r} and {pair.target.name!r}"
-            need_k(options.k, n, largest_k(n, options.convention), which)
+    _need_neighbours(options, pair, len(anchors))
     if anchors:
         representations = REPRESENTATIONS
     else:
@@ -110,6 +103,23 @@ def run_compare(options: argparse.Namespace) -> Report:
         return FIGURES["scores"].load()(**settings, **shared).draw(scores)
 
     return comparison_report(scored, pair, anchors, {"scores": drawn})
+
+
+def _number_of_queries(text: str) -> int | None:
+    """The number that --queries gives, or None for all. Raises a SpaceError for another text."""
+    if text == "all":
+        return None
+    if not re.fullmatch(r"0*[1-9][0-9]{0,17}", text):
+        raise SpaceError(f"--queries: expected a number above 0, or all, got {text!r:.80}")
+    return int(text)
+
+
+def _need_neighbours(options: argparse.Namespace, pair: Match, n_anchors: int) -> None:
+    """Raise a SpaceError if there are not enough rows for k neighbours, with or without the anchors."""
+    for n in (len(pair), len(pair) - n_anchors):
+        if n:  # if no row is left, because of too many anchors, this is reported later
+            which = f" of {pair.source.name!r} and {pair.target.name!r}"
+            need_k(options.k, n, largest_k(n, options.convention), which)
 
 
 def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Report:
