@@ -31,7 +31,6 @@ def main(
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     options = None
-    code = 0
     before = dict(os.environ)
     try:
         with ExitStack() as around, warnings.catch_warnings():
@@ -40,37 +39,8 @@ def main(
             options = parser.parse_args(arguments)
             options.arguments = arguments
             access.check_environment()
-            from relcore.commands.outputs import need_unread
-            from relcore.files import confined
-            from relcore.runs.progress_line import without_line
-            from relcore.runs.store import in_use
-
-            stopping.stop_gracefully()
-            sweep_temporary()
-            _set_environment(options)
-            if check:
-                check(options)
-            if parser.called:
-                need_unread(parser.called, options)
-            # Start the process that reads files. If a file ends in .npy, wait until another one is read.
-            if not options.serves and ".npy" not in "".join(arguments):
-                confined.start()
-            if not options.serves and not check:
-                os.environ.pop("RELSCOPE_SHARE", None)
-            around.enter_context(in_use())
-            around.enter_context(without_line())  # commands draw their own bar
-            if sys.stdout.isatty():  # names and ids must not control a terminal; a file gets every character
-                around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
-            from relcore.commands.printing import errors_in_junit, finish
-            from relcore.files.saving import need_suffix
-
-            for option, suffixes in options.suffixes.items():
-                need_suffix(getattr(options, option), [*suffixes])
-            with errors_in_junit(options), named_in_errors(options.plugin):
-                report = options.run(options)
-            if report is not None:
-                code = finish(options, report)
-            sys.stdout.flush()
+            _prepare(options, parser.called, check, around)
+            code = _run(options)
     except (Exception, KeyboardInterrupt) as error:
         stopping.stop_at_once()
         # Ask for the signal, too, because some libraries replace a KeyboardInterrupt by another error.
@@ -82,6 +52,53 @@ def main(
         _restore_environment(before)
     if stopping.stopped:
         return stopping.print_stopped()
+    return code
+
+
+def _prepare(
+    options: argparse.Namespace,
+    called: argparse.ArgumentParser | None,
+    check: Callable[[argparse.Namespace], None] | None,
+    around: ExitStack,
+) -> None:
+    """Check the options, set the environment, and enter the contexts that a command runs in (`around`).
+    `called` is the parser of the command."""
+    from relcore.commands.outputs import need_unread
+    from relcore.files import confined
+    from relcore.runs.progress_line import without_line
+    from relcore.runs.store import in_use
+
+    stopping.stop_gracefully()
+    sweep_temporary()
+    _set_environment(options)
+    if check:
+        check(options)
+    if called:
+        need_unread(called, options)
+    # Start the process that reads files. If a file ends in .npy, wait until another one is read.
+    if not options.serves and ".npy" not in "".join(options.arguments):
+        confined.start()
+    if not options.serves and not check:
+        os.environ.pop("RELSCOPE_SHARE", None)
+    around.enter_context(in_use())
+    around.enter_context(without_line())  # commands draw their own bar
+    if sys.stdout.isatty():  # names and ids must not control a terminal; a file gets every character
+        around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run the command, print its report, and return the exit code."""
+    from relcore.commands.printing import errors_in_junit, finish
+    from relcore.files.saving import need_suffix
+
+    code = 0
+    for option, suffixes in options.suffixes.items():
+        need_suffix(getattr(options, option), [*suffixes])
+    with errors_in_junit(options), named_in_errors(options.plugin):
+        report = options.run(options)
+    if report is not None:
+        code = finish(options, report)
+    sys.stdout.flush()
     return code
 
 
