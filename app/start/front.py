@@ -13,7 +13,7 @@ from app import session
 from app.glossary.terms import term_html
 from app.places import DATA, EXPLORE, MIGRATE, go
 from app.plain_text import plain_name
-from app.start.words import N_ANCHORS, anchors, chance, draw_maps, score, words
+from app.start.words import N_ANCHORS, Words, anchors, chance, draw_maps, score, words
 from app.widgets import space_name
 from app.workspace import BUNDLED
 from relcore.base.numbers import percent
@@ -37,6 +37,33 @@ def front(begin: Callable[..., None]) -> None:
         f" <b>different coordinates</b>. <b>Similarities to {term_html('anchor', 'anchors')}</b> make them"
         " comparable.</p></div>"
     )
+    _begin_buttons(begin)
+    (same_shape, other_coordinates, similarities) = _draw_ideas(of, by)
+    _show_share(
+        same_shape,
+        "Two models learned the same words from the same novels, separately. Drawn in their own axes, they"
+        " give nearly the same picture.",
+    )
+    _examples(begin)
+    # Streamlit sends the maps before it computes these scores, which take half a second the first time.
+    shared = score(of.pair, "absolute")
+    relative = score(of.pair, "relative", by)
+    _show_share(
+        other_coordinates,
+        f"of {len(of.pair):,} words lie nearest to the same word in the other model, by their"
+        f" {of.pair.source.dimension} coordinates.",
+        percent(shared.top1),
+    )
+    _show_share(
+        similarities,
+        f"of them lie nearest to the same word, by similarities to {N_ANCHORS} anchor words ★"
+        f" ({np.isin(of.names, by).sum()} drawn). By chance: {chance(relative)}.",
+        percent(relative.top1),
+    )
+
+
+def _begin_buttons(begin: Callable[..., None]) -> None:
+    """Draw buttons that open the user's data, or the story on its first step."""
     with st.container(horizontal=True, gap="small", key="start-buttons"):
         if st.button("Open your data", key="start.data", icon=":material/folder_open:", type="primary"):
             go(DATA)
@@ -48,7 +75,11 @@ def front(begin: Callable[..., None]) -> None:
             if presents:
                 look = {"type": "tertiary", "help": "The same story in large type"}
             st.button(label, key=key, icon=icon, on_click=begin, args=(1, presents), **look)
-    found = []
+
+
+def _draw_ideas(of: Words, by: tuple[str, ...]) -> list[DeltaGenerator]:
+    """Draw the idea in three maps. Returns the places below them, which are still empty."""
+    below = []
     with st.container(key="start-ideas"):
         for number, (column, (representation, idea)) in enumerate(
             zip(st.columns(3), _IDEAS.items(), strict=True), 1
@@ -61,28 +92,8 @@ def front(begin: Callable[..., None]) -> None:
                     f"start.{representation}",
                     by=by if representation == "relative" else (),
                 )
-                found.append(st.empty())
-    _show_share(
-        found[0],
-        "Two models learned the same words from the same novels, separately. Drawn in their own axes, they"
-        " give nearly the same picture.",
-    )
-    _examples(begin)
-    # Streamlit sends the maps before it computes these scores, which take half a second the first time.
-    shared = score(of.pair, "absolute")
-    relative = score(of.pair, "relative", by)
-    _show_share(
-        found[1],
-        f"of {len(of.pair):,} words lie nearest to the same word in the other model, by their"
-        f" {of.pair.source.dimension} coordinates.",
-        percent(shared.top1),
-    )
-    _show_share(
-        found[2],
-        f"of them lie nearest to the same word, by similarities to {N_ANCHORS} anchor words ★"
-        f" ({np.isin(of.names, by).sum()} drawn). By chance: {chance(relative)}.",
-        percent(relative.top1),
-    )
+                below.append(st.empty())
+    return below
 
 
 def _show_share(place: DeltaGenerator, text: str, number: str = "") -> None:
