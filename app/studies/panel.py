@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -44,12 +44,8 @@ def choose_study() -> Study | None:
     """Draw choosers of a topic and of one of its questions, and a field that searches all topics."""
     studies = {kind: study_of(kind) for kind in STUDIES.working()}
     topics = dict.fromkeys(study.topic for study in studies.values())
-    finished = queue().store.finished
-    # Open the page on a study with finished runs, so that it shows a picture.
-    opening = None
+    opening = _with_finished_runs(studies)
     first_topic = None
-    if finished:
-        opening = next((kind for kind in studies if kind in finished.groups), None)
     if opening:
         first_topic = studies[opening].topic
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="studies-choosers"):
@@ -62,12 +58,7 @@ def choose_study() -> Study | None:
             width=260,
         ).lower()
     rows = named_rows(search)
-    if rows:
-        kinds = [kind for kind in studies if not set(rows).isdisjoint(rows_of_study(kind))]
-    elif search.split():
-        kinds = [kind for kind, study in studies.items() if _fits(study, search.split())]
-    else:
-        kinds = [kind for kind, study in studies.items() if study.topic == topic]
+    kinds = _kinds_of(studies, topic, search, rows)
     if rows:
         _row_links(rows, "In Papers:", with_paper=True)
     if rows and not kinds:
@@ -99,6 +90,27 @@ def choose_study() -> Study | None:
         on_change=stay,
     )
     return studies[kind]
+
+
+def _with_finished_runs(studies: Mapping[str, Study]) -> str | None:
+    """The first kind of study with finished runs: the page opens on it, so that it shows a picture."""
+    finished = queue().store.finished
+    if not finished:
+        return None
+    return next((kind for kind in studies if kind in finished.groups), None)
+
+
+def _kinds_of(
+    studies: Mapping[str, Study], topic: str | None, search: str, rows: Sequence[PaperRow]
+) -> list[str]:
+    """The kinds of studies that measure the `rows` that the search names; if it names none, those that have
+    all its words; without a search, those of the topic."""
+    if rows:
+        return [kind for kind in studies if not set(rows).isdisjoint(rows_of_study(kind))]
+    words = search.split()
+    if words:
+        return [kind for kind, study in studies.items() if _fits(study, words)]
+    return [kind for kind, study in studies.items() if study.topic == topic]
 
 
 def _fits(study: Study, words: list[str]) -> bool:
