@@ -391,8 +391,7 @@ def _many(
     else:
         st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
     pinned = set(session.workspace().pinned)
-    anchors = session.workspace().anchors
-    there = anchors_among(pair, rows, anchors)
+    there = anchors_among(pair, rows, session.workspace().anchors)
     n_anchors = len(there)
     n_removable = sum(identifier not in pinned for identifier in there)
     with st.container(horizontal=True, vertical_alignment="center", key="inspector-actions"):
@@ -406,7 +405,15 @@ def _many(
         )
     if n_anchors:
         st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
-    new = n_offered(len(chosen) - n_anchors, len(set(anchors)))
+    _anchor_buttons(chosen, n_anchors, n_removable)
+    if found is None:
+        _list_selected(pair, chosen, rows, items)
+
+
+def _anchor_buttons(chosen: tuple[str, ...], n_anchors: int, n_removable: int) -> None:
+    """Draw buttons that add the chosen rows to the anchors, take only these as anchors, or remove them. Of
+    the chosen rows, `n_anchors` are anchors already, and `n_removable` of these are not pinned."""
+    new = n_offered(len(chosen) - n_anchors, len(set(session.workspace().anchors)))
     help_add = "All scores follow the new anchors."
     if new < len(chosen) - n_anchors:
         help_add = LIMIT_HELP
@@ -441,8 +448,6 @@ def _many(
             type="tertiary",
             width="stretch",
         )
-    if found is None:
-        _list_selected(pair, chosen, rows, items)
 
 
 def _list_selected(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None) -> None:
