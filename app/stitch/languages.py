@@ -246,12 +246,32 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
         return
     if len(pair) > MOST_PAIRS:
         st.caption(f"The first {MOST_PAIRS:,} of {len(pair):,} pairs are used.")
-        some = range(MOST_PAIRS)
-        pair = Match(pair.source.take(some), pair.target.take(some), 0, 0, pair.n_zero)
-        present = set(pair.ids)
-        partners = pairs or tuple((row_id, row_id) for row_id in pair.ids)
-        pairs = tuple(partner for partner in partners if partner[0] in present)
-    n = len(pair)
+        (pair, pairs) = _first_pairs(pair, pairs)
+    spec = _choose_retrieval(workspace, specs, len(pair))
+    result = _retrieved(pair, (pair.source.name, pair.target.name), spec)
+    texts = [_texts_of(spec.dataset) if spec.dataset else {} for spec in specs]
+    nouns = ("row", "partner")
+    if all(texts):
+        nouns = ("sentence", "translation")
+    messages.lead(lead(result, nouns, *map(_language_of, specs)))
+    recipe = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs)
+    with st.container(key="wide"):
+        exports.figure(recipe.draw(result), "languages.map")
+    _draw_how_measured(result, pair.n_zero)
+    _examples(texts, nouns, dict(pairs), result)
+
+
+def _first_pairs(pair: Match, pairs: Pairs) -> tuple[Match, Pairs]:
+    """The first `MOST_PAIRS` pairs of rows, and the ids of each pair."""
+    some = range(MOST_PAIRS)
+    first = Match(pair.source.take(some), pair.target.take(some), 0, 0, pair.n_zero)
+    present = set(first.ids)
+    partners = pairs or tuple((row_id, row_id) for row_id in first.ids)
+    return first, tuple(partner for partner in partners if partner[0] in present)
+
+
+def _choose_retrieval(workspace: Workspace, specs: list[SpaceSpec], n: int) -> RetrievalSpec:
+    """Draw the choosers of how many of the n pairs are known, and of the random state."""
     usual = RetrievalSpec()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         most = max(2, n - usual.k - 1)
@@ -280,18 +300,7 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
                     args=(specs,),
                 )
     k = min(usual.k, max(1, n - n_anchors - 1))
-    spec = RetrievalSpec(n_anchors=n_anchors, k=k, random_state=int(state))
-    result = _retrieved(pair, (pair.source.name, pair.target.name), spec)
-    texts = [_texts_of(spec.dataset) if spec.dataset else {} for spec in specs]
-    nouns = ("row", "partner")
-    if all(texts):
-        nouns = ("sentence", "translation")
-    messages.lead(lead(result, nouns, *map(_language_of, specs)))
-    recipe = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs)
-    with st.container(key="wide"):
-        exports.figure(recipe.draw(result), "languages.map")
-    _draw_how_measured(result, pair.n_zero)
-    _examples(texts, nouns, dict(pairs), result)
+    return RetrievalSpec(n_anchors=n_anchors, k=k, random_state=int(state))
 
 
 def _language_of(spec: SpaceSpec) -> str:
