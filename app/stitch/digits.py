@@ -66,14 +66,7 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
     setup = _setup()
     item = None
     with says:
-        right, n, chance = _right()
-        st.html(chart(right, _STITCHED))
-        st.caption(
-            f"Right answers to {n:,} digits that neither network has seen. By chance: {percent(chance)}."
-        )
-        if st.button("Every pair of four networks", icon=":material/conversion_path:", key="story.stitch"):
-            st.session_state[OPENS] = True
-            go(CONNECT, "Stitch")
+        _draw_shares(chart)
     ready, _ = encoders(setup.specs)
     dataset = ready[setup.specs[0]].dataset
     with pad:
@@ -94,6 +87,16 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
         stitching = stitching_of(setup)
         answers = (answers_of(stitching, one, rows, reject_unsure=False) for one in ("relative", "absolute"))
         st.html(table(*answers))
+
+
+def _draw_shares(chart: Callable[[Mapping[str, float], str], str]) -> None:
+    """Draw how often each kind of classifier is right, and a button that opens Stitch."""
+    right, n, chance = _right()
+    st.html(chart(right, _STITCHED))
+    st.caption(f"Right answers to {n:,} digits that neither network has seen. By chance: {percent(chance)}.")
+    if st.button("Every pair of four networks", icon=":material/conversion_path:", key="story.stitch"):
+        st.session_state[OPENS] = True
+        go(CONNECT, "Stitch")
 
 
 def _scan(dataset: Dataset, stitching: Stitching, label: str) -> Image:
