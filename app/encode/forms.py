@@ -234,35 +234,11 @@ def _may_download(spec: DatasetSpec) -> bool:
 
 
 def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
-    # `name` gives each dataset its own choosers
     columns = columns_of(spec)
-    name = digest_of(spec)
-
-    def choose(label: str, options: Sequence[str], usual: str, key: str, none: str, **look: Any) -> str:
-        options = ["", *options]
-        look |= {
-            "format_func": lambda one: one or none,
-            "index": options.index(usual) if usual in options else 0,
-        }
-        return st.selectbox(label, options, key=f"encode.{key}-{name}", **look, **_KEEP)
-
+    name = digest_of(spec)  # gives each dataset its own choosers
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if columns.items:
-            column = choose(
-                "Encode the column", columns.items, columns.item, "column", "Automatic", width=200
-            )
-            others = [one for one in columns.labels if one != column]
-            label = choose("Labels from", others, columns.label, "label", "Automatic", width=200)
-            ids = choose(
-                "Ids from",
-                [one for one in columns.labels if one],
-                columns.ids,
-                "ids",
-                "Rows of the table",
-                help="Rows of two spaces are paired by id.",
-                width=200,
-            )
-            spec = datasets.with_options(replace(spec, column=column, label_column=label), id_column=ids)
+            spec = _with_columns(spec, columns, name)
         with st.popover("More", icon=":material/tune:"):
             limit = st.number_input(
                 "Maximum number of items",
@@ -287,6 +263,31 @@ def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
     if share < 100:
         spec = datasets.with_options(spec, **{SAMPLE: share / 100})
     return replace(spec, limit=limit)
+
+
+def _with_columns(spec: DatasetSpec, columns: datasets.ColumnNames, name: str) -> DatasetSpec:
+    """Draw choosers of the columns that items, labels and ids come from. `name` is part of their keys."""
+
+    def choose(label: str, options: Sequence[str], usual: str, key: str, none: str, **look: Any) -> str:
+        options = ["", *options]
+        look |= {
+            "format_func": lambda one: one or none,
+            "index": options.index(usual) if usual in options else 0,
+        }
+        return st.selectbox(label, options, key=f"encode.{key}-{name}", width=200, **look, **_KEEP)
+
+    column = choose("Encode the column", columns.items, columns.item, "column", "Automatic")
+    others = [one for one in columns.labels if one != column]
+    label = choose("Labels from", others, columns.label, "label", "Automatic")
+    ids = choose(
+        "Ids from",
+        [one for one in columns.labels if one],
+        columns.ids,
+        "ids",
+        "Rows of the table",
+        help="Rows of two spaces are paired by id.",
+    )
+    return datasets.with_options(replace(spec, column=column, label_column=label), id_column=ids)
 
 
 def show_preview(preview: Preview) -> None:
