@@ -16,6 +16,7 @@ from app.plain_text import plain_name
 from app.widgets import space_name
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import Encoder
 
 _SENDING = {"Encode": "Send and encode", "Encode and compare": "Send, encode and compare"}
 
@@ -95,19 +96,8 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
     sends_to = [one.sends_to for one, cost in costs.items() if one.sends_to and cost != 0.0]
     with st.container(horizontal=True, vertical_alignment="center"):
         several = sum(len(encoder.outputs) for encoder in encoders) > 1
-        if missing:
-            verb = "Encode and compare"
-        elif several:
-            verb = "Compare"
-        else:
-            verb = "Add to the session"
-        label = "Encode"
-        if several or not missing:
-            label = verb
-        if sends_to:
-            label = _SENDING[label]
         st.button(
-            label,
+            _start_label(several, bool(missing), bool(sends_to)),
             type="primary",
             icon=":material/play_arrow:",
             key="encode.start",
@@ -116,28 +106,48 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
             # The click is the consent to what is shown above.
             args=(_start, dataset, preview.digest, preview.name, encoders, expected, tuple(sends_to)),
         )
-        known = [cost for cost in missing if cost]
-        # These seconds are an upper limit, because some jobs may run at the same time.
-        whole = sum(max(1, round(seconds)) for seconds in known)
-        in_all = ""
-        if len(known) > 1:
-            in_all = f"{cost_in_words(whole).capitalize()} in all."
-        named = "them"
-        if len(encoders) == 2:
-            named = " and ".join(encoder.title for encoder in encoders)
-        if len(encoders) > 2:
-            two = "the last two of them"
-        else:
-            two = plain_name(named)
-        then = ""
-        if several:
-            then = f"Explore then compares {two}."
         text = "Choose one encoder or more."
         if encoders:
-            text = f"{in_all} {then}"
+            text = f"{_cost_of_all(missing)} {_what_follows(encoders, several)}"
         st.caption(text)
     if missing and (stored := [plain_name(one.title) for one, cost in costs.items() if cost == 0]):
         st.caption(f"Encoded before: {', '.join(stored)}.")
+
+
+def _start_label(several: bool, missing: bool, sends: bool) -> str:
+    """The label of the button that starts. `several` is whether there will be two spaces or more, `missing`
+    whether some of them must still be encoded, and `sends` whether items go to a provider."""
+    if several and missing:
+        label = "Encode and compare"
+    elif missing:
+        label = "Encode"
+    elif several:
+        label = "Compare"
+    else:
+        label = "Add to the session"
+    return _SENDING[label] if sends else label
+
+
+def _cost_of_all(missing: Sequence[float | None]) -> str:
+    """The expected time of two encodings or more; "" for fewer. Unknown times (None) are left out."""
+    known = [cost for cost in missing if cost]
+    if len(known) < 2:
+        return ""
+    # These seconds are an upper limit, because some jobs may run at the same time.
+    whole = sum(max(1, round(seconds)) for seconds in known)
+    return f"{cost_in_words(whole).capitalize()} in all."
+
+
+def _what_follows(encoders: Sequence[Encoder], several: bool) -> str:
+    """Which two spaces Explore compares after encoding; "" if there is only one space."""
+    if not several:
+        return ""
+    two = "them"
+    if len(encoders) == 2:
+        two = plain_name(" and ".join(encoder.title for encoder in encoders))
+    if len(encoders) > 2:
+        two = "the last two of them"
+    return f"Explore then compares {two}."
 
 
 def _follow() -> bool:
