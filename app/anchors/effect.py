@@ -54,7 +54,6 @@ def draw(workspace: Workspace, pair: Match) -> None:
     if not compute.can_be_scored(pair, workspace.anchors):
         messages.info(compute.too_few_held_out(pair, workspace.anchors), icon=":material/info:")
         return
-    representation = workspace.representation
     (now, before, moved) = effect(workspace, pair)
     steps = []
     first = headline_metric(now)
@@ -70,28 +69,9 @@ def draw(workspace: Workspace, pair: Match) -> None:
         if change:
             help_ += f". Change, on rows that are anchors in neither set: {change.describe()}"
         if metric == first:
-            help_ += f". Representation: {representation}. {_ABOUT}"
+            help_ += f". Representation: {workspace.representation}. {_ABOUT}"
         steps.append(step)
-        lost = (step or "").startswith(MINUS)  # Streamlit recognises only a hyphen as a minus sign
-        if metric == first:
-            if lost:
-                colour = "inverse"
-            else:
-                colour = "normal"
-        else:
-            colour = "off"
-        chance = ""
-        if score.null:
-            chance = f" · chance {score.null}"
-        st.metric(
-            METRICS[metric].title + chance,
-            short(score),
-            step,
-            colour,
-            help=help_,
-            width="content",
-            delta_arrow="down" if lost else "auto",
-        )
+        _draw_score(metric, score, step, help_, coloured=metric == first)
     if moved:
         text = "No clear change from"
         if any(steps):
@@ -100,6 +80,27 @@ def draw(workspace: Workspace, pair: Match) -> None:
             f"{text} {_anchors_in_words(session.history().with_other_anchors)}",
             width="content",
         )
+
+
+def _draw_score(metric: str, score: Score, step: str | None, help_: str, *, coloured: bool) -> None:
+    """Draw a score and its chance level. If there is a step, it gets an arrow, which has a colour if
+    `coloured`."""
+    lost = (step or "").startswith(MINUS)  # Streamlit recognises only a hyphen as a minus sign
+    colour = "off"
+    if coloured:
+        colour = "inverse" if lost else "normal"
+    chance = ""
+    if score.null:
+        chance = f" · chance {score.null}"
+    st.metric(
+        METRICS[metric].title + chance,
+        short(score),
+        step,
+        colour,
+        help=help_,
+        width="content",
+        delta_arrow="down" if lost else "auto",
+    )
 
 
 def _anchors_in_words(workspace: Workspace) -> str:
