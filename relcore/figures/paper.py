@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -162,8 +163,8 @@ def _draw_stars(
     anchors, _ = drawn_anchors(scene)
     if not len(anchors):
         return
-    star = {"s": diameter**2, "marker": "*"}
-    star["alpha"] = star_opacity(len(scene.anchors)) * scene.stars.opacity
+    opacity = star_opacity(len(scene.anchors)) * scene.stars.opacity
+    star: dict[str, Any] = {"s": diameter**2, "marker": "*", "alpha": opacity}
     axes.scatter(
         *points[anchors].T,
         color=theme.surface,

@@ -28,7 +28,7 @@ MOST = {
     "relcore/drift": 20,
     "relcore/encoders": 61,
     "relcore/figures": 131,
-    "relcore/files": 108,
+    "relcore/files": 106,
     "relcore/launch": 1,
     "relcore/maps": 17,
     "relcore/migrate": 47,
