@@ -75,15 +75,43 @@ def matrices_figure(
     return figure.update_layout(shapes=shapes)
 
 
+def _width_of_row_names(data: Matrices) -> float:
+    longest = max(len(name_of(row)) for panel in data.panels for row in panel.rows)
+    width = min(longest, LONGEST) * _SIGN
+    if data.row_title:
+        width += 22
+    return width + 16
+
+
+def _height_of_column_names(data: Matrices, cell: float) -> float:
+    """The height of the column names and their title above cells of this width. Names that fit neither on one
+    line nor on two are vertical."""
+    letters = cell / _SIGN
+    broken = [_in_two_lines(panel.columns, letters) for panel in data.panels]
+    names = [
+        name
+        for panel, lines in zip(data.panels, broken, strict=True)
+        if not lines and not data.numbered(panel, letters)
+        for name in panel.columns
+    ]
+    longest = max((len(name) for name in names if isinstance(name, str)), default=0)
+    height = 26.0
+    if data.column_title:
+        height += 18
+    if any(broken):
+        height += 16
+    if longest > 2 and (longest + 1) * _SIGN > cell:
+        height += 0.57 * min(longest, LONGEST) * _SIGN
+    return height
+
+
 class _Room:
+    """The sizes of the panels, in pixels, and the places of their columns, as shares of the width."""
+
     def __init__(self, data: Matrices, width: int, across: int) -> None:
         panels = data.panels
         rows, columns = data.most
-        longest = max(len(name_of(row)) for panel in panels for row in panel.rows)
-        left = min(longest, LONGEST) * _SIGN
-        if data.row_title:
-            left += 22
-        left += 16
+        left = _width_of_row_names(data)
         lefts = left
         gap = _BETWEEN
         if not data.same_rows:
@@ -92,22 +120,7 @@ class _Room:
         self.panel = max(80.0, (width - _BAR - lefts - _BETWEEN * (across - 1)) / across)
         self.cell = self.panel / columns
         self.signs = self.cell / _SIGN
-        broken = [_in_two_lines(p.columns, self.signs) for p in panels]
-        words = [
-            name
-            for p, names in zip(panels, broken, strict=True)
-            if not names and not data.numbered(p, self.signs)
-            for name in p.columns
-        ]
-        longest = max((len(word) for word in words if isinstance(word, str)), default=0)
-        turned = longest > 2 and (longest + 1) * _SIGN > self.cell  # vertical names need more height
-        self.names_above = 26.0
-        if data.column_title:
-            self.names_above += 18
-        if any(broken):
-            self.names_above += 16
-        if turned:
-            self.names_above += 0.57 * min(longest, LONGEST) * _SIGN
+        self.names_above = _height_of_column_names(data, self.cell)
         self.head = self.names_above + 16
         if any(panel.title for panel in panels):
             self.head += 20
