@@ -95,10 +95,16 @@ def forget(digests: Collection[str]) -> None:
     for changing, results in _caches:
         with changing:
             for name, (_, values) in list(results.items()):
-                named = [*name, *(_content(value) for value in values if isinstance(value, Match))]
-                parts = {part for text in named if isinstance(text, str) for part in text.split("/")}
-                if not parts.isdisjoint(digests):
+                if not _digests_in(name, values).isdisjoint(digests):
                     del results[name]
+
+
+def _digests_in(name: tuple, values: Sequence[Any]) -> set[str]:
+    """The digests of the spaces that a cached result belongs to, and other texts in its `name`. If the result
+    is a pair, it belongs to both spaces of this pair, too."""
+    contents = [*name, *(_content(value) for value in values if isinstance(value, Match))]
+    texts = [content for content in contents if isinstance(content, str)]
+    return {part for text in texts for part in text.split("/")}  # `pair_key` joins digests by "/"
 
 
 def _content(argument: Any) -> Hashable:
