@@ -154,14 +154,15 @@ def of_neighbours(
         The neighbours of the queries in the two spaces.
     """
     first, second = lists
-    k = first.shape[1]
-    common = (first[:, :, None] == second[:, None, :]).any(axis=2)
-    of_first = np.broadcast_to(np.arange(len(queries))[:, None], first.shape)
-    only_second = np.nonzero(~(second[:, :, None] == first[:, None, :]).any(axis=2))
-    at = np.concatenate([of_first.ravel(), only_second[0]])
+    m, k = first.shape
+    in_both = (first[:, :, None] == second[:, None, :]).any(axis=2)
+    only_second = ~(second[:, :, None] == first[:, None, :]).any(axis=2)
+    n_second = np.count_nonzero(only_second)
+    # A term for each neighbour in the first space, then one for each that only the second space has.
+    at = np.concatenate([np.repeat(np.arange(m), k), np.nonzero(only_second)[0]])
     others = np.concatenate([first.ravel(), second[only_second]])
-    weights = np.concatenate([np.where(common, 0, 1 / k).ravel(), np.full(len(only_second[0]), -1 / k)])
-    sizes = np.concatenate([np.where(common, 2 / k, 1 / k).ravel(), np.full(len(only_second[0]), 1 / k)])
+    weights = np.concatenate([np.where(in_both, 0, 1 / k).ravel(), np.full(n_second, -1 / k)])
+    sizes = np.concatenate([np.where(in_both, 2 / k, 1 / k).ravel(), np.full(n_second, 1 / k)])
     having = features.shared(queries[at], others)
     if members is None:
         members = features.of_rows(queries)
