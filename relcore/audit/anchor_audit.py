@@ -237,6 +237,9 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
         others: tuple[np.ndarray, np.ndarray],
         suspects: np.ndarray,
     ) -> tuple[dict[str, dict[str, Score]], dict[str, Interval]]:
+        """The scores of the held-out ones of the `others`, by similarities to all anchors and to those that
+        are not suspects, and the differences between the two. Both are empty if too few others are known, or
+        all anchors are suspects. `anchors` and `others` are row numbers in source and target."""
         kept = np.setdiff1d(np.arange(len(anchors[0])), suspects)
         if len(others[0]) < _FEWEST_SCORED or not len(kept):
             return {}, {}
