@@ -55,11 +55,11 @@ class ScoreBins:
         low = np.floor(lowest / width) * width
         n_bins = int(np.ceil((highest - low) / width)) + 2
         empty = cls(float(low), float(width), np.zeros(n_bins), np.zeros(n_bins), similarities.sign)
-        every = np.zeros(n_bins + 1, np.int64)
+        counts = np.zeros(n_bins + 1, np.int64)  # first of NaN, whose bin is −1, then of each bin
         for _, block in similarities.blocks():
-            every += np.bincount(empty.bins(block).ravel() + 1, minlength=n_bins + 1)
+            counts += np.bincount(empty.bins(block).ravel() + 1, minlength=n_bins + 1)
         relevant = np.bincount(empty.bins(similarities.of_pairs(*pairs)), minlength=n_bins)
-        return cls(empty.low, empty.width, every[1:], relevant, similarities.sign)
+        return cls(empty.low, empty.width, counts[1:], relevant, similarities.sign)
 
     def bins(self, similarities: np.ndarray) -> np.ndarray:
         """The bin of each similarity; −1 for NaN."""

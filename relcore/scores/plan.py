@@ -208,14 +208,14 @@ class Plan:
         each = tuple(search for search in self.searched(name) if search.base == side)
         if not each:
             return None
-        crossing = self.between(name)
-        if crossing is not None and side == 0:
-            crossing = crossing.T
+        to_this_space = self.between(name)  # from the coordinates of the other space
+        if to_this_space is not None and side == 0:
+            to_this_space = to_this_space.T
         vectors = []
         for search in each:
             rows = queries[search.queries]
-            if search.queries != side and crossing is not None:
-                rows = rows @ crossing
+            if search.queries != side and to_this_space is not None:
+                rows = rows @ to_this_space
             vectors.append(rows)
         stacked = np.concatenate(vectors)
         common = common_direction(sample)
