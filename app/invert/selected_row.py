@@ -57,6 +57,7 @@ def draw_selected(pair: Match, items: Items | None, result: Inversion) -> None:
 
 
 def _before_and_after(pair: Match, items: Items | None, result: Inversion, identifier: str) -> None:
+    """Draw the rows nearest to a row and to its recovered vector, side by side."""
     row = int(pair.source.rows([identifier])[0])
     position = int(np.searchsorted(result.rows, row))
     describe_row(pair, identifier, row, items)

@@ -120,6 +120,7 @@ def _one_query(setup: MigrateSetup, result: MigrationResult, query: str) -> None
 
 
 def _by_group(setup: MigrateSetup, result: MigrationResult, option: str, to: str) -> None:
+    """Draw the scores of `option` less those of `to`, averaged over each class or cluster of queries."""
     rows = setup.old.index.get_indexer(pd.Index(result.queries, dtype=object))
     labels = setup.old.labels
     if (rows < 0).any():

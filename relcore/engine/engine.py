@@ -346,6 +346,8 @@ def _map_on_cpu(
     shift: np.ndarray | None,
     out: np.ndarray,
 ) -> np.ndarray:
+    """Write the product of the rows and the matrix into `out`. Before, the `mean` is subtracted from the rows
+    and, if `unit`, they are scaled to length 1; at the end, the `shift` is added."""
     # One buffer holds the centred and scaled rows, and the product is written directly into the result. So
     # the result needs no further pass and no new memory, which would take as long as a pass. Blocks are
     # large, because each product waits for all its threads. If the result is narrow, as for a map, it is

@@ -138,6 +138,8 @@ class Sums:
         rows: np.ndarray,
         labelled: np.ndarray | None,
     ) -> None:
+        """Add a block of rows in one representation: the sums of both spaces, the cosines of
+        pairs, and the rows nearest to the queries."""
         sums = self.plan.request.sums
         if sums:
             for side in (0, 1):
@@ -189,6 +191,7 @@ class Sums:
     def _search(
         self, name: str, side: int, unit: Array, rows: np.ndarray, labelled: np.ndarray | None
     ) -> None:
+        """Compare all queries with these rows of one space, and keep the nearest ones of each search."""
         queries, common = self._searched[name, side]
         searches = self.plan.searches[name][side]
         assert searches is not None, "each searched side has searches"

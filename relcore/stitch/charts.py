@@ -143,6 +143,8 @@ def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndar
 
 
 def _panel(result: StitchResult, method: str, metric: str, show: str, row: pd.Series) -> MatrixPanel:
+    """The heat map of a method: the score of each encoder (row) with the classifier of each encoder (column)
+    or, if `show` is not "score", what it loses against the classifier's own encoder."""
     mean, deviation = result.matrix(method, metric)
     lost = gaps(result, method, metric)
     several = len(result.runs) > 1
