@@ -36,9 +36,9 @@ _GRADED = 0.05
 _GRADED_ERRORS = 0.8
 _SAME_WAY = 0.1  # cosine of the means of two parts above which they point the same way
 _MIXED_ORDER = 0.5  # correlation of orders in a smaller part from which it has rows of both models
-# slope of the axes of all rows and of the differences of near rows: .35 or more in encoders, at most .0 in
-# groups with equal noise along all axes
-_NEAR = 0.15
+# slope of the axes of all rows and of the differences of near rows: .34 or more in encoders, at most .16 in
+# groups whose noise is nearly equal along all axes
+_NEAR = 0.25
 _MANY = 10  # number of rows per dimension from which mean squares need no minimum
 
 

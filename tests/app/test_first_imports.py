@@ -10,7 +10,7 @@ from relcore.panes.page import part, script
 ROOT = Path(__file__).parents[2]
 MOST_MODULES = 1780  # 1,729 now
 MOST_BYTES = 55_000  # of the data of the panes; 48,000 now
-MOST_SOURCE = 181_000  # bytes of the component's script and style, which each visitor loads once; 179,700 now
+MOST_SOURCE = 184_000  # bytes of the component's script and style, which each visitor loads once; 182,700 now
 SLOW = ("faiss", "matplotlib", "numba", "plotly.express", "scipy.stats", "sklearn", "torch", "umap")
 # The numbers are counted where the panes are handed to Streamlit: whatever comes later delays no canvas.
 FIRST_PAGE = """
